@@ -139,7 +139,8 @@ bool hf_log_rate_ok(struct hf_log_rate *r, unsigned burst)
         r->count++;
         return true;
     }
-    r->count = burst + 1 > burst ? burst + 1 : burst; /* so that the reset above happens once */
+    if (r->count == burst)
+        r->count++; /* so that the reset above happens once */
     r->suppressed++;
     return false;
 }

@@ -16,7 +16,7 @@ struct hf_arena {
     size_t limit;                /* allocation fails beyond it; 0 = none */
 };
 
-/* first_bytes: size of the first block, allocated at the first use. */
+/* limit: bytes of all blocks together, 0 = none. The first block is allocated at the first use. */
 void hf_arena_init(struct hf_arena *a, size_t limit);
 void hf_arena_fini(struct hf_arena *a);
 /* Keeps one block (up to 64 KiB) for reuse. */

@@ -20,7 +20,8 @@ void hf_logger_level(struct hf_logger *lg, enum hf_level min);
 void hf_log(struct hf_logger *lg, enum hf_level level, const char *component, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 /* As hf_log, but at most `burst` lines per second and call site (state: zero-initialised, static is not
- * needed: keep it in the object); suppressed lines are counted in the next one. */
+ * needed: keep it in the object); after it said yes, `suppressed` is the number of lines dropped before
+ * this one, to be told in it. One thread per hf_log_rate. */
 struct hf_log_rate {
     unsigned long long second;
     unsigned count, suppressed;
