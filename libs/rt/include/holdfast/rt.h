@@ -87,6 +87,7 @@ struct hf_timer {
     void (*fn)(struct hf_timer *t);
     uint64_t at_ns;
     size_t heap_index; /* private; ~0 = not armed */
+    uint64_t seq;      /* private: timers due at the same time fire in the order they were set */
 };
 
 /* Loop thread only. Resolution 100 us or better. */
