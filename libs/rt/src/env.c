@@ -22,8 +22,11 @@ void hf_env_free(struct hf_env *env)
 {
     if (!env)
         return;
-    if (env->sim)
+    if (env->sim) {
         HF_ASSERT(hf_list_empty(&env->sim->loops));
+        if (env->sim->net)
+            env->sim->net_destroy(env->sim->net);
+    }
     free(env->sim);
     free(env);
 }

@@ -158,8 +158,8 @@ void hf_loop_free(struct hf_loop *l)
 
 /* ---- the turn ---- */
 
-/* Appends what is in the inbox to the batch, oldest first. */
-static void inbox_take(struct hf_loop *l)
+/* Appends what is in the inbox to q, oldest first. */
+static void inbox_drain(struct hf_loop *l, struct task_queue *q)
 {
     struct hf_task *t = atomic_exchange(&l->inbox, NULL);
     struct hf_task *oldest = NULL;
@@ -174,9 +174,16 @@ static void inbox_take(struct hf_loop *l)
     while (oldest) {
         struct hf_task *newer = oldest->next;
 
-        task_queue_push(&l->batch, oldest);
+        task_queue_push(q, oldest);
         oldest = newer;
     }
+}
+
+static void inbox_take(struct hf_loop *l)
+{
+    l->batch = l->carry; /* the batch is empty in this phase */
+    l->carry = (struct task_queue){0};
+    inbox_drain(l, &l->batch);
 }
 
 static bool run_next(struct hf_loop *l)
@@ -223,7 +230,7 @@ bool loop_step(struct hf_loop *l)
 
 bool loop_is_ready(const struct hf_loop *l)
 {
-    return l->batch.head || l->deferred.head || atomic_load(&l->inbox) ||
+    return l->batch.head || l->deferred.head || l->carry.head || atomic_load(&l->inbox) ||
            timer_next_ns(l) <= l->now_ns;
 }
 
@@ -360,6 +367,30 @@ void hf_loop_defer(struct hf_loop *l, struct hf_task *t)
         return;
     t->queued = true;
     task_queue_push(&l->deferred, t);
+}
+
+static void task_queue_remove(struct task_queue *q, const struct hf_task *t)
+{
+    struct task_queue rest = {0};
+    struct hf_task *it;
+
+    while ((it = task_queue_pop(q)) != NULL) {
+        if (it != t)
+            task_queue_push(&rest, it);
+    }
+    *q = rest;
+}
+
+void hf_loop_cancel(struct hf_loop *l, struct hf_task *t)
+{
+    HF_ASSERT(hf_loop_in_thread(l));
+    if (!t->queued)
+        return;
+    inbox_drain(l, &l->carry);
+    task_queue_remove(&l->carry, t);
+    task_queue_remove(&l->batch, t);
+    task_queue_remove(&l->deferred, t);
+    t->queued = false;
 }
 
 struct hf_env *hf_loop_env(struct hf_loop *l)

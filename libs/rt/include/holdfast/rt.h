@@ -49,6 +49,9 @@ int hf_env_sim_new(uint64_t seed, int64_t wall_start_ns, struct hf_env **ret);
 uint64_t hf_sim_run(struct hf_env *env, uint64_t until_ns);
 /* Runs one ready task, or advances to the next timer and runs it. false if there is nothing at all. */
 bool hf_sim_step(struct hf_env *env);
+/* A simulated env's network: one object of the rpc library, which `destroy` frees with the env. */
+void hf_sim_set_net(struct hf_env *env, void *net, void (*destroy)(void *net));
+void *hf_sim_net(const struct hf_env *env); /* NULL until set */
 
 /* ---- loop ---- */
 
@@ -76,6 +79,9 @@ void hf_loop_post(struct hf_loop *l, struct hf_task *t);
 /* Loop thread only: run t at the end of the present turn, after all ready descriptors, timers and
  * posted tasks (where batches are sent). Deferring a queued task again is harmless. */
 void hf_loop_defer(struct hf_loop *l, struct hf_task *t);
+/* Loop thread only: t, posted or deferred, will not run (harmless if it is not queued). Nobody may be
+ * posting t at the same time. For owners that go away with a task still queued. */
+void hf_loop_cancel(struct hf_loop *l, struct hf_task *t);
 /* Loop thread only, cached: the mono time at the start of the turn. */
 uint64_t hf_loop_now_ns(struct hf_loop *l);
 /* For code that speaks libevent (gateways' sockets). NULL on a simulated env. */
