@@ -180,13 +180,14 @@ static void on_cyaml_log(cyaml_log_t level, void *ctx, const char *fmt, va_list 
     if (line && r->line == 0)
         r->line = (unsigned)strtoul(line + 7, NULL, 10);
     if (field) {
-        char outer[sizeof(r->path)];
+        char outer[2 * sizeof(r->path)];
         size_t len = strcspn(field + 18, "'");
 
         (void)snprintf(outer, sizeof(outer), "%.*s%s%s",
                        len < CONF_WORD_MAX ? (int)len : (int)CONF_WORD_MAX, field + 18,
                        r->path[0] ? "." : "", r->path);
-        memcpy(r->path, outer, sizeof(outer));
+        if (strlen(outer) < sizeof(r->path))
+            memcpy(r->path, outer, strlen(outer) + 1);
     } else if (!r->text[0]) {
         const char *what = strncmp(text, "Load: ", 6) == 0 ? text + 6 : text;
 
