@@ -13,7 +13,8 @@
  * is durable; hf_store_seen tells the newest such batch that the reads since hf_store_seen_reset touched.
  *
  * Threads: everything belongs to the owner's thread, but snapshots (hf_store_snap_*), which any thread
- * may open and use (each snapshot in one thread).
+ * may open and use (each snapshot in one thread). The owner may change right after open or a checkpoint,
+ * before any other call (LMDB's write lock belongs to a thread); after it ended, any thread may close.
  * After IO or any error not named at a function the store is broken: every later call says STOPPED; the
  * process is expected to stop. It never retries.
  */
@@ -46,21 +47,24 @@ struct hf_store_opts {
     struct hf_faults *faults;    /* may be NULL */
 };
 
+/* INVAL; IO, ACCES, ... of the folder; BUSY: somebody has it open; VERSION: another format, or an LMDB
+ * environment that is not a store; CORRUPT: not LMDB or damaged. Nothing is changed by a refusal. */
 int hf_store_open(const struct hf_store_opts *o, struct hf_store **ret);
-/* Discards what was not checkpointed (the log has it). */
+/* Discards what was not checkpointed (the log has it). After all snapshots. */
 void hf_store_close(struct hf_store *s);
 
 /* ---- inside the write transaction ---- */
 
 /* NOENT. *ret_val stays valid until the next put, del, checkpoint or redo call. */
 int hf_store_get(struct hf_store *s, unsigned table, struct hf_slice key, struct hf_slice *ret_val);
-/* Captured in the redo. key 1..511 bytes. */
+/* Captured in the redo. key 1..511 bytes (INVAL, TOOBIG), val up to HF_STORE_VAL_MAX (TOOBIG); NOMEM: nothing
+ * was changed. key and val may point into the store. */
 int hf_store_put(struct hf_store *s, unsigned table, struct hf_slice key, struct hf_slice val);
 /* A key that is absent: 0, nothing captured. */
 int hf_store_del(struct hf_store *s, unsigned table, struct hf_slice key);
 
-/* Ordered scan. seek positions at the first key >= `from` that starts with `prefix`; each next gives
- * the following one. Key and value slices are valid until the next store call. put/del end the scan
+/* Ordered scan. seek positions at the first key >= `from` that starts with `prefix` (up to 16 bytes); each
+ * next gives the following one. Key and value slices are valid until the next store call. put/del end the scan
  * (seek again). Embedded; hf_store_iter_end releases (harmless when repeated). */
 struct hf_store_iter {
     struct hf_store *s;
@@ -86,13 +90,14 @@ size_t hf_store_redo_bytes(const struct hf_store *s);
 int hf_store_redo_take(struct hf_store *s, struct hf_buf *out);
 /* Applies redo made by take (replay, standby). CORRUPT if it does not parse; then nothing is applied. */
 int hf_store_redo_apply(struct hf_store *s, struct hf_slice redo);
-/* The batch that changes from now on belong to (rises by one per batch, from 1). */
+/* The batch that changes from now on belong to (rises by one per batch, from 1). Before the first call
+ * nothing is tracked (replay: what is applied is durable). */
 void hf_store_batch(struct hf_store *s, uint64_t batch);
 /* All batches up to this one are durable. */
 void hf_store_durable(struct hf_store *s, uint64_t batch);
 void hf_store_seen_reset(struct hf_store *s);
 /* The newest not yet durable batch that reads depend on; 0: none. A get counts its key, a scan the
- * object that its prefix or key begins with (first 8 bytes). */
+ * object that its prefix begins with (first 8 bytes), or the whole table if the prefix is shorter. */
 uint64_t hf_store_seen(const struct hf_store *s);
 
 /* Commits the open transaction with the log position `applied` and opens the next one. The caller has
