@@ -157,6 +157,7 @@ int conf_set_items(struct hf_conf *c, size_t i, char *const *items, size_t n, co
 {
     struct conf_entry *e = &c->entries[i];
     struct hf_conf_list list = {0};
+    int rc = HF_E_NOMEM;
 
     if (!in_range(&c->keys[i], n)) {
         char count[32];
@@ -171,21 +172,22 @@ int conf_set_items(struct hf_conf *c, size_t i, char *const *items, size_t n, co
         size_t len = strlen(items[list.n]);
 
         if (len == 0 || len > CONF_STR_MAX) {
-            list_clear(&list);
-            return conf_fail(c, "%s: %s%s%s: item %zu is empty or longer than %u bytes", where,
-                             c->keys[i].section, c->keys[i].section[0] ? "." : "", c->keys[i].key,
-                             list.n + 1, CONF_STR_MAX);
+            rc = conf_fail(c, "%s: %s%s%s: item %zu is empty or longer than %u bytes", where,
+                           c->keys[i].section, c->keys[i].section[0] ? "." : "", c->keys[i].key,
+                           list.n + 1, CONF_STR_MAX);
+            goto fail;
         }
         list.items[list.n] = strdup(items[list.n]);
-        if (!list.items[list.n]) {
-            list_clear(&list);
-            return HF_E_NOMEM;
-        }
+        if (!list.items[list.n])
+            goto fail;
     }
     list_clear(&e->list);
     e->list = list;
     target_put(c, i, &list, sizeof(list));
     return 0;
+fail:
+    list_clear(&list);
+    return rc;
 }
 
 /* "a, b,c": blanks around items do not count, an empty text is an empty list. */
