@@ -52,7 +52,8 @@ void hf_conf_free(struct hf_conf *c);
  * argv[0] is skipped; parsing stops at the first word that is not a flag or at "--": *ret_next (may be
  * NULL) is the index of the first word left over, past the "--". A BOOL flag may stand alone (true).
  * max 0 = no limit of its own. A STR or LIST with min > 0 and an empty default must be set.
- * May be called again; on error the target may be half-written and outputs are untouched. HF_E_CONF with a one-line explanation in err (>= 512 bytes, always terminated).
+ * May be called again; on error the target may be half-written and outputs are untouched.
+ * HF_E_CONF with a one-line explanation in err (>= 512 bytes, always terminated).
  * "--config FILE" and "-c FILE" are understood here and name the file. "--help": HF_E_CANCELED. */
 int hf_conf_load(struct hf_conf *c, const char *file, char *const *envp, int argc, char **argv,
                  int *ret_next, char *err, size_t err_bytes);
