@@ -45,7 +45,7 @@ enum hf_be_op {
     HF_BE_SYNC,      /* a missing object: ENOENT */
     HF_BE_TRUNCATE,  /* to offset bytes; a missing object: ENOENT */
     HF_BE_PUNCH,     /* len bytes at offset become a hole; ENOTSUPP unless HF_BE_CAP_PUNCH */
-    HF_BE_DELETE,    /* a missing object: 0 */
+    HF_BE_DELETE,    /* a missing object: 0. allocated: bytes freed, 0 if the backend does not know */
     HF_BE_STAT,      /* -> size, allocated; ENOENT */
 };
 
@@ -59,7 +59,7 @@ struct hf_be_io {
     /* results */
     int32_t status;
     uint64_t size;      /* STAT */
-    uint64_t allocated; /* STAT */
+    uint64_t allocated; /* STAT, DELETE */
     /* the backend's own while in flight */
     void *be[4];
 };
