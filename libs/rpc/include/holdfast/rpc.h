@@ -75,7 +75,8 @@ struct hf_rpc_call {
         ProtobufCClosure closure;
         uint64_t id;
         uint64_t deadline_ns;
-        bool sent;
+        struct hf_loop *waiter; /* hf_rpc_wait runs it */
+        bool sent, done;
     } p;
 };
 
