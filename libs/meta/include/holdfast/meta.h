@@ -90,6 +90,10 @@ void hf_meta_set_segment_free(struct hf_meta *m, uint32_t segment, uint64_t free
 /* Shard 0: the stored map, unpacked into the arena. */
 int hf_meta_map(struct hf_meta *m, struct hf_arena *a, Hf__MapGetRep **ret);
 
+/* Shard 0: makes shards, pools and segments of `map` those of the stored map, as its next version; exports,
+ * names and keys stay. A change like any other: captured in the redo. */
+int hf_meta_map_put(struct hf_meta *m, const Hf__MapGetRep *map);
+
 /* ---- exactly once: the reply slots of sessions ---- */
 
 enum hf_meta_slot { HF_SLOT_RUN, HF_SLOT_REPLAY };
