@@ -24,7 +24,7 @@ static bool word_ok(const char *s)
 {
     size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_");
 
-    return s[n] == '\0' && n <= CONF_WORD_MAX;
+    return n <= CONF_WORD_MAX && s[n] == '\0';
 }
 
 /* Mistakes of the table are the programmer's, but they are cheap to find before they confuse a

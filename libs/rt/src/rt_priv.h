@@ -36,7 +36,7 @@ struct hf_loop {
     enum loop_phase phase;
     struct task_queue batch;    /* what this phase runs */
     struct task_queue deferred; /* for the end of the turn */
-    struct task_queue carry;    /* out of the inbox already (hf_loop_cancel), before the rest of it */
+    struct task_queue carry; /* out of the inbox already (hf_loop_cancel), before the rest of it */
 
     struct hf_timer **heap; /* binary heap by (at_ns, seq) */
     size_t ntimers, heap_cap;

@@ -273,6 +273,71 @@ Test(loop, tasks_and_sockets_do_not_starve_each_other)
     cr_assert_leq(fair.posts, 1010);
 }
 
+/* ---- cancelling ---- */
+
+static struct {
+    struct hf_task canceller;
+    struct hf_task a, b, c, d, e;
+} gone;
+
+static void gone_a_fn(struct hf_task *t)
+{
+    (void)t;
+    note('a');
+}
+static void gone_b_fn(struct hf_task *t)
+{
+    (void)t;
+    note('b');
+}
+static void gone_c_fn(struct hf_task *t)
+{
+    (void)t;
+    note('c');
+}
+static void gone_d_fn(struct hf_task *t)
+{
+    (void)t;
+    note('d');
+}
+static void gone_e_fn(struct hf_task *t)
+{
+    (void)t;
+    note('e');
+    hf_loop_stop(loop);
+}
+
+/* Runs first: a is in the same batch, b deferred, c and d posted for the next turn. */
+static void canceller_fn(struct hf_task *t)
+{
+    hf_loop_defer(loop, &gone.b);
+    hf_loop_post(loop, &gone.c);
+    hf_loop_post(loop, &gone.d);
+    hf_loop_cancel(loop, t);
+    hf_loop_cancel(loop, &gone.a);
+    hf_loop_cancel(loop, &gone.b);
+    hf_loop_cancel(loop, &gone.c);
+    hf_loop_cancel(loop, &gone.c);
+    /* Cancelled ones can be queued again; d keeps its place before what is posted later. */
+    hf_loop_post(loop, &gone.a);
+    hf_loop_post(loop, &gone.e);
+}
+
+Test(loop, cancelled_tasks_do_not_run_and_others_keep_their_order)
+{
+    gone.canceller.fn = canceller_fn;
+    gone.a.fn = gone_a_fn;
+    gone.b.fn = gone_b_fn;
+    gone.c.fn = gone_c_fn;
+    gone.d.fn = gone_d_fn;
+    gone.e.fn = gone_e_fn;
+    hf_loop_post(loop, &gone.canceller);
+    hf_loop_post(loop, &gone.a);
+    support_run(loop);
+    cr_assert_str_eq(trace, "dae");
+    cr_assert_not(gone.b.queued || gone.c.queued);
+}
+
 /* ---- stopping ---- */
 
 static void count_fn(struct hf_task *t)

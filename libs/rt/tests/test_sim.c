@@ -247,3 +247,22 @@ Test(sim, randomness_does_not_change_the_schedule)
     }
     cr_assert(memcmp(order[0], order[1], sizeof(order[0])) == 0);
 }
+
+static void net_destroy(void *net)
+{
+    ++*(unsigned *)net;
+}
+
+Test(sim, the_network_goes_with_the_env)
+{
+    struct hf_env *env;
+    unsigned destroyed = 0;
+
+    cr_assert_eq(hf_env_sim_new(1, 0, &env), 0);
+    cr_assert_null(hf_sim_net(env));
+    hf_sim_set_net(env, &destroyed, net_destroy);
+    cr_assert_eq(hf_sim_net(env), &destroyed);
+    cr_assert_eq(destroyed, 0);
+    hf_env_free(env);
+    cr_assert_eq(destroyed, 1);
+}

@@ -54,8 +54,12 @@ static inline struct hf_list *hf_list_pop_front(struct hf_list *head)
     return n;
 }
 
-#define HF_LIST_FOREACH(it, head) for (struct hf_list *it = (head)->next; it != (head); it = it->next)
+/* `it` and `tmp` are declared here: they cannot be put in parentheses.
+ * NOLINTBEGIN(bugprone-macro-parentheses) */
+#define HF_LIST_FOREACH(it, head)                                                                  \
+    for (struct hf_list *it = (head)->next; it != (head); it = it->next)
 #define HF_LIST_FOREACH_SAFE(it, tmp, head)                                                        \
     for (struct hf_list *it = (head)->next, *tmp = it->next; it != (head); it = tmp, tmp = it->next)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #endif

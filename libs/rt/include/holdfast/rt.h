@@ -45,7 +45,7 @@ bool hf_env_is_sim(const struct hf_env *env);
  * hf_sim_run* from one thread; loops of a sim env are never given to hf_loop_run/hf_loop_start. */
 int hf_env_sim_new(uint64_t seed, int64_t wall_start_ns, struct hf_env **ret);
 /* Runs until nothing is ready and no timer is left, or `until_ns` of virtual mono time (~0: no limit).
- * Returns the number of tasks and timers run. */
+ * A finite `until_ns` is also where time stands afterwards. Returns the number of tasks and timers run. */
 uint64_t hf_sim_run(struct hf_env *env, uint64_t until_ns);
 /* Runs one ready task, or advances to the next timer and runs it. false if there is nothing at all. */
 bool hf_sim_step(struct hf_env *env);
@@ -86,6 +86,8 @@ void hf_loop_cancel(struct hf_loop *l, struct hf_task *t);
 uint64_t hf_loop_now_ns(struct hf_loop *l);
 /* For code that speaks libevent (gateways' sockets). NULL on a simulated env. */
 struct event_base *hf_loop_base(struct hf_loop *l);
+/* Any thread: whether the caller may use the loop's own functions, that is, runs it (simulated: is a
+ * task of it), or the loop does not run (simulated: no task does), so that whoever set it up owns it. */
 bool hf_loop_in_thread(const struct hf_loop *l);
 
 struct hf_timer {
