@@ -57,6 +57,8 @@ struct hf_client_call {
     struct hf_slice bulk[HF_RPC_BULK_IOV]; /* must stay valid until the closure (retries) */
     unsigned bulk_n;
     void *arg;               /* the caller's own */
+    uint64_t deadline_ns;    /* mono; 0: timeout_ms from now */
+    bool req_stays;          /* the request message stays valid until the closure: no copy for retries */
     /* outputs */
     int status;
     struct hf_slice reply_bulk;
@@ -69,12 +71,16 @@ struct hf_client_call {
         const ProtobufCServiceDescriptor *service;
         unsigned method;
         ProtobufCClosure closure;
-        uint8_t *packed;     /* the request, for retries */
+        const ProtobufCMessage *req; /* req_stays; else: */
+        uint8_t *packed;     /* the request, for retries; inbuf or malloc */
         size_t packed_len;
         uint64_t deadline_ns;
         void *slot;
         unsigned tries;
+        uint8_t state;
+        bool doubt;          /* a try may have run without our knowing */
         struct hf_timer timer;
+        uint8_t inbuf[192];
     } p;
 };
 ProtobufCService *hf_client_meta(struct hf_client *c);
@@ -115,6 +121,7 @@ struct hf_client_io {
                               * of the file restarted */
     /* private: owned by the client while in flight */
     void *op;
+    struct hf_list link;
 };
 
 /* Checksums are made here for writes and checked here for reads. A read never returns bytes whose

@@ -87,6 +87,9 @@ struct hf_vfs_req {
     struct hf_client_call call;
     struct hf_client_io data;
     Hf__Cred wire_cred;
+    uint32_t groups[HF_VFS_GROUPS_MAX]; /* squashed */
+    struct hf_vfs_export exp;
+    uint64_t ino;              /* the object that a reply is completed with (lookup, readdir, access) */
     union {
         Hf__LookupReq lookup;
         Hf__GetattrReq getattr;
