@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The check of a file system while it serves: each shard makes a checkpoint, a snapshot of it is checked on
- * this thread, then the segments' chunks are compared with the layouts found.
+ * The check of a file system while it serves: each shard makes a checkpoint, a snapshot of it is
+ * checked on this thread, then the segments' chunks are compared with the layouts found.
  */
 #include "fsck.h"
 
@@ -14,7 +14,8 @@
 
 #define REPORT_MAX 1000 /* findings carried in one reply; all are counted */
 
-void fsck_report(struct fsck *f, const char *kind, uint64_t ino, struct hf_slice name, const char *detail)
+void fsck_report(struct fsck *f, const char *kind, uint64_t ino, struct hf_slice name,
+                 const char *detail)
 {
     Hf__FsckFinding finding = HF__FSCK_FINDING__INIT;
 
@@ -51,8 +52,8 @@ const struct fsck_layout *fsck_layout_find(const struct fsck *f, uint64_t ino, u
     return hf_map_get(&f->layouts, layout_key(ino, gen));
 }
 
-static void on_layout(void *arg, uint64_t ino, uint32_t gen, uint32_t nchunks, const uint32_t *segments,
-                      uint32_t nsegments, uint64_t size, bool gc)
+static void on_layout(void *arg, uint64_t ino, uint32_t gen, uint32_t nchunks,
+                      const uint32_t *segments, uint32_t nsegments, uint64_t size, bool gc)
 {
     struct fsck *f = arg;
     struct fsck_layout *l;
@@ -73,7 +74,8 @@ static void on_layout(void *arg, uint64_t ino, uint32_t gen, uint32_t nchunks, c
     memcpy(l->segments, segments, nsegments * sizeof(uint32_t));
 }
 
-static void on_problem(void *arg, const char *kind, uint64_t ino, struct hf_slice name, const char *detail)
+static void on_problem(void *arg, const char *kind, uint64_t ino, struct hf_slice name,
+                       const char *detail)
 {
     fsck_report(arg, kind, ino, name, detail);
 }
@@ -115,7 +117,8 @@ static void checkpoint(struct shard *s)
 
 static int check_shard(struct fsck *f, struct shard *s)
 {
-    struct hf_meta_check c = {.shard = s->conf.id, .arg = f, .problem = on_problem, .layout = on_layout};
+    struct hf_meta_check c = {
+        .shard = s->conf.id, .arg = f, .problem = on_problem, .layout = on_layout};
     struct hf_store_snap *snap;
     int rc;
 
@@ -144,8 +147,9 @@ int fsck_meta(struct fsck *f, char *err, size_t err_bytes)
     return 0;
 }
 
-int hf_metasvc_fsck(struct hf_metasvc *s, bool chunks, void (*fn)(void *arg, const Hf__FsckFinding *f), void *arg,
-                    Hf__FsckRep *ret, char *err, size_t err_bytes)
+int hf_metasvc_fsck(struct hf_metasvc *s, bool chunks,
+                    void (*fn)(void *arg, const Hf__FsckFinding *f), void *arg, Hf__FsckRep *ret,
+                    char *err, size_t err_bytes)
 {
     struct fsck f = {.svc = s, .fn = fn, .arg = arg, .totals = ret, .want_layouts = chunks};
     int rc;
@@ -198,7 +202,8 @@ static void run_check(struct hf_work *w)
     Hf__FsckRep totals;
     size_t n;
 
-    c->status = hf_metasvc_fsck(c->t->svc, c->chunks, keep_finding, c, &totals, c->err, sizeof(c->err));
+    c->status =
+        hf_metasvc_fsck(c->t->svc, c->chunks, keep_finding, c, &totals, c->err, sizeof(c->err));
     n = c->rep.n_findings;
     c->rep = totals;
     c->rep.n_findings = n;
@@ -207,7 +212,8 @@ static void run_check(struct hf_work *w)
 
 static void on_checked(struct hf_task *t)
 {
-    struct fsck_call *c = hf_container_of(hf_container_of(t, struct hf_work, done), struct fsck_call, work);
+    struct fsck_call *c =
+        hf_container_of(hf_container_of(t, struct hf_work, done), struct fsck_call, work);
 
     if (c->status)
         hf_log(c->t->svc->log, HF_ERROR, "meta", "fsck: %s", c->err);

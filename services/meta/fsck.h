@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The two halves of a check: the shards' tables (fsck_meta.c) and the segments' chunks (fsck_chunks.c).
- * All on the checking thread.
+ * The two halves of a check: the shards' tables (fsck_meta.c) and the segments' chunks
+ * (fsck_chunks.c). All on the checking thread.
  */
 #ifndef HOLDFAST_SVC_META_FSCK_H
 #define HOLDFAST_SVC_META_FSCK_H
@@ -21,11 +21,12 @@ struct fsck {
     void *arg;
     Hf__FsckRep *totals;
     bool want_layouts;
-    struct hf_map layouts;  /* (ino, gen) mixed -> struct fsck_layout */
-    int status;             /* NOMEM while collecting */
+    struct hf_map layouts; /* (ino, gen) mixed -> struct fsck_layout */
+    int status;            /* NOMEM while collecting */
 };
 
-void fsck_report(struct fsck *f, const char *kind, uint64_t ino, struct hf_slice name, const char *detail);
+void fsck_report(struct fsck *f, const char *kind, uint64_t ino, struct hf_slice name,
+                 const char *detail);
 /* Checks every shard on a fresh checkpoint and collects layouts. */
 int fsck_meta(struct fsck *f, char *err, size_t err_bytes);
 void fsck_layouts_clear(struct fsck *f);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Chunks against layouts, while both change. A chunk is an orphan if it was listed (1), then no layout of a
- * later checkpoint allows it (2), and then it is still listed (3): a chunk is written only after its layout
- * is durable and deleted before its last reference (the gc row) goes, so nothing that is in use or being
- * deleted looks like that.
+ * Chunks against layouts, while both change. A chunk is an orphan if it was listed (1), then no
+ * layout of a later checkpoint allows it (2), and then it is still listed (3): a chunk is written
+ * only after its layout is durable and deleted before its last reference (the gc row) goes, so
+ * nothing that is in use or being deleted looks like that.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,7 +34,8 @@ struct listing {
 
 static uint64_t chunk_hash(uint32_t segment, uint64_t ino, uint32_t index, uint32_t gen)
 {
-    return hf_hash_u64(hf_hash_u64(ino ^ ((uint64_t)segment << 48)) ^ ((uint64_t)index << 32 | gen));
+    return hf_hash_u64(hf_hash_u64(ino ^ ((uint64_t)segment << 48)) ^
+                       ((uint64_t)index << 32 | gen));
 }
 
 static int note_first(struct listing *l, uint32_t segment, const Hf__SegChunk *c)
@@ -50,12 +51,12 @@ static int note_first(struct listing *l, uint32_t segment, const Hf__SegChunk *c
         l->chunks = p;
         l->cap = cap;
     }
-    l->chunks[l->n++] =
-        (struct chunk){.segment = segment, .index = c->chunk->index, .gen = c->chunk->gen, .ino = c->chunk->ino};
+    l->chunks[l->n++] = (struct chunk){
+        .segment = segment, .index = c->chunk->index, .gen = c->chunk->gen, .ino = c->chunk->ino};
     l->f->totals->chunks++;
     if (c->status) {
-        (void)snprintf(detail, sizeof(detail), "segment %" PRIu32 ", chunk %" PRIu32 ": %s", segment, c->chunk->index,
-                       hf_err_text(c->status));
+        (void)snprintf(detail, sizeof(detail), "segment %" PRIu32 ", chunk %" PRIu32 ": %s",
+                       segment, c->chunk->index, hf_err_text(c->status));
         fsck_report(l->f, "chunk-data", c->chunk->ino, hf_slice(NULL, 0), detail);
     }
     return 0;
@@ -69,7 +70,8 @@ static int note(struct listing *l, uint32_t segment, const Hf__SegChunk *c)
         return HF_E_PROTO;
     if (!l->second)
         return note_first(l, segment, c);
-    first = hf_map_get(&l->by_id, chunk_hash(segment, c->chunk->ino, c->chunk->index, c->chunk->gen));
+    first =
+        hf_map_get(&l->by_id, chunk_hash(segment, c->chunk->ino, c->chunk->index, c->chunk->gen));
     if (first)
         first->again = true;
     return 0;
@@ -111,7 +113,8 @@ static int list_segment(struct listing *l, uint32_t segment)
         req.verify = !l->second;
         req.cursor.data = p.cursor.data;
         req.cursor.len = p.cursor.len;
-        hf__segment__list_chunks(hf_rpc_client_service(l->client, &hf__segment__descriptor), &req, on_page, &call);
+        hf__segment__list_chunks(hf_rpc_client_service(l->client, &hf__segment__descriptor), &req,
+                                 on_page, &call);
         (void)hf_rpc_wait(l->loop, &call);
     } while (p.status == 0 && p.count > 0);
     hf_buf_fini(&p.cursor);
@@ -131,8 +134,8 @@ static int list_all(struct listing *l, char *err, size_t err_bytes)
             hf_rpc_client_free(l->client);
         }
         if (rc) {
-            (void)snprintf(err, err_bytes, "segment %" PRIu32 ": cannot list its chunks: %s", map->segments[i]->id,
-                           hf_err_text(rc));
+            (void)snprintf(err, err_bytes, "segment %" PRIu32 ": cannot list its chunks: %s",
+                           map->segments[i]->id, hf_err_text(rc));
             return rc;
         }
     }
@@ -143,7 +146,8 @@ static bool allowed(const struct fsck *f, const struct chunk *c)
 {
     const struct fsck_layout *l = fsck_layout_find(f, c->ino, c->gen);
 
-    return l && c->index < l->nchunks && l->nsegments && l->segments[c->index % l->nsegments] == c->segment;
+    return l && c->index < l->nchunks && l->nsegments &&
+           l->segments[c->index % l->nsegments] == c->segment;
 }
 
 static size_t find_suspects(struct listing *l)
@@ -154,7 +158,8 @@ static size_t find_suspects(struct listing *l)
         struct chunk *c = &l->chunks[i];
 
         c->suspect = !allowed(l->f, c);
-        if (c->suspect && hf_map_put(&l->by_id, chunk_hash(c->segment, c->ino, c->index, c->gen), c) == 0)
+        if (c->suspect &&
+            hf_map_put(&l->by_id, chunk_hash(c->segment, c->ino, c->index, c->gen), c) == 0)
             n++;
     }
     return n;
@@ -169,8 +174,10 @@ static void report_orphans(struct listing *l)
 
         if (!c->suspect || !c->again)
             continue;
-        (void)snprintf(detail, sizeof(detail), "segment %" PRIu32 ", chunk %" PRIu32 ", generation %" PRIu32
-                       ": no file refers to it", c->segment, c->index, c->gen);
+        (void)snprintf(detail, sizeof(detail),
+                       "segment %" PRIu32 ", chunk %" PRIu32 ", generation %" PRIu32
+                       ": no file refers to it",
+                       c->segment, c->index, c->gen);
         fsck_report(l->f, "orphan-chunk", c->ino, hf_slice(NULL, 0), detail);
     }
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Garbage: chunks whose file or layout is gone. A removed file leaves a row in its shard's gc table, in the
- * same record as the removal. When that record is durable, the chunks are deleted on their segments, and
- * then the row. Killed anywhere, the row is still there and the work is done again: deleting a chunk that
- * does not exist succeeds.
+ * Garbage: chunks whose file or layout is gone. A removed file leaves a row in its shard's gc
+ * table, in the same record as the removal. When that record is durable, the chunks are deleted on
+ * their segments, and then the row. Killed anywhere, the row is still there and the work is done
+ * again: deleting a chunk that does not exist succeeds.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -42,7 +42,8 @@ struct gc {
     struct hf_timer tick, stat_tick;
     struct gc_job *jobs; /* one per shard of this thread */
     unsigned njobs;
-    struct stat_call *stats; /* one per segment of the map; only those with an own client are used */
+    struct stat_call
+        *stats; /* one per segment of the map; only those with an own client are used */
 };
 
 static void job_start(struct gc_job *j);
@@ -90,7 +91,8 @@ static void on_deleted(const Hf__SegDeleteRep *rep, void *data)
     }
     if (call->status) {
         hf_metric_add(&t->svc->metrics.gc_errors, 1);
-        hf_log(t->svc->log, HF_WARN, "meta", "shard=%" PRIu32 " ino=%" PRIu64 ": cannot free chunks: %s; will retry",
+        hf_log(t->svc->log, HF_WARN, "meta",
+               "shard=%" PRIu32 " ino=%" PRIu64 ": cannot free chunks: %s; will retry",
                j->shard->conf.id, j->entry.ino, hf_err_text(call->status));
         j->active = false;
         return;
@@ -131,8 +133,8 @@ static void job_step(struct gc_job *j)
     j->req.n_chunks = n;
     j->req.chunks = j->id_ptrs;
     j->call = (struct hf_rpc_call){.arg = j};
-    hf__segment__delete_chunks(hf_rpc_client_service(client, &hf__segment__descriptor), &j->req, on_deleted,
-                               &j->call);
+    hf__segment__delete_chunks(hf_rpc_client_service(client, &hf__segment__descriptor), &j->req,
+                               on_deleted, &j->call);
 }
 
 /* Takes the next entry that is due and durable. */
@@ -181,7 +183,8 @@ static void on_stat(const Hf__SegStatRep *rep, void *data)
         return;
     for (size_t i = 0; i < rep->n_segments; i++)
         for (unsigned s = t->index; s < t->svc->nshards; s += t->svc->nthreads)
-            hf_meta_set_segment_free(t->svc->shards[s]->meta, rep->segments[i]->id, rep->segments[i]->free_bytes);
+            hf_meta_set_segment_free(t->svc->shards[s]->meta, rep->segments[i]->id,
+                                     rep->segments[i]->free_bytes);
 }
 
 /* True if no earlier segment of the map has the same client. */
@@ -208,8 +211,8 @@ static void on_stat_tick(struct hf_timer *timer)
             continue;
         st->busy = true;
         st->call = (struct hf_rpc_call){.arg = st, .timeout_ns = STAT_TICK_NS};
-        hf__segment__stat(hf_rpc_client_service(g->t->segments[i], &hf__segment__descriptor), &req, on_stat,
-                          &st->call);
+        hf__segment__stat(hf_rpc_client_service(g->t->segments[i], &hf__segment__descriptor), &req,
+                          on_stat, &st->call);
     }
 }
 

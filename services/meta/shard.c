@@ -7,7 +7,8 @@
 #include "holdfast/err.h"
 #include "shard_batch.h"
 
-/* Methods of the Meta service that never write; everything else queues while a checkpoint is pending. */
+/* Methods of the Meta service that never write; everything else queues while a checkpoint is
+ * pending. */
 static const char *const read_methods[] = {"Lookup",  "Getattr", "Access", "Readlink",
                                            "Readdir", "Fsstat",  "Commit", "MapGet"};
 
@@ -27,7 +28,8 @@ int64_t shard_now_ns(struct shard *s)
     int64_t now = hf_env_wall_ns(s->conf.env);
 
     if (now <= s->now_ns)
-        now = s->now_ns + 1; /* stamps of one shard order its changes even if the clock steps back */
+        now =
+            s->now_ns + 1; /* stamps of one shard order its changes even if the clock steps back */
     s->now_ns = now;
     return now;
 }
@@ -71,7 +73,8 @@ static void finish_change(struct running *r, const ProtobufCMessage *rep)
     hf_metric_add(&s->conf.metrics->changes, 1);
     if (pack_into(req->arena, rep, &body))
         r->op.status = HF_E_NOMEM;
-    if (req->session && hf_meta_slot_store(s->meta, req->session, req->slot, req->sequence, r->op.status, body))
+    if (req->session &&
+        hf_meta_slot_store(s->meta, req->session, req->slot, req->sequence, r->op.status, body))
         batch_fatal(s, "cannot store a reply in its session slot");
     batch_event(s, &r->op.event);
     if (!r->op.lazy)
@@ -79,7 +82,8 @@ static void finish_change(struct running *r, const ProtobufCMessage *rep)
     else if (seen)
         batch_park(s, seen, req, r->op.status, body, r->op.reply_bulk);
     else
-        hf_rpc_reply_packed(req, r->op.status, body, &r->op.reply_bulk, r->op.reply_bulk.len ? 1 : 0);
+        hf_rpc_reply_packed(req, r->op.status, body, &r->op.reply_bulk,
+                            r->op.reply_bulk.len ? 1 : 0);
 }
 
 static void finish_read(struct running *r, const ProtobufCMessage *rep)
@@ -121,7 +125,8 @@ static bool answered_by_slot(struct shard *s, struct hf_rpc_req *req)
     struct hf_slice stored;
     int status, rc;
 
-    rc = hf_meta_slot_check(s->meta, req->session, req->slot, req->sequence, &what, &status, &stored);
+    rc = hf_meta_slot_check(s->meta, req->session, req->slot, req->sequence, &what, &status,
+                            &stored);
     if (rc) {
         hf_rpc_reply(req, rc, NULL, NULL, 0);
         return true;
@@ -154,7 +159,8 @@ static void run_call(struct shard *s, struct hf_rpc_req *req)
     r.op = (struct hf_meta_op){
         .now_ns = shard_now_ns(s),
         .random = hf_env_random_u64(s->conf.env),
-        .may_grow = hf_store_may_grow(s->store, hf_loop_now_ns(s->conf.loop)) && hf_log_may_grow(s->conf.wal),
+        .may_grow = hf_store_may_grow(s->store, hf_loop_now_ns(s->conf.loop)) &&
+                    hf_log_may_grow(s->conf.wal),
         .bulk = req->bulk,
         .arena = req->arena,
         .boot = s->boot,

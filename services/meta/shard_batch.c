@@ -8,14 +8,14 @@
 #include "holdfast/assert.h"
 #include "holdfast/err.h"
 
-#define LAZY_MS            20          /* a batch of only lazy changes may stay open this long */
+#define LAZY_MS            20           /* a batch of only lazy changes may stay open this long */
 #define BATCH_BYTES        (192u << 10) /* a batch is cut here; one operation adds at most ~200 KiB */
 #define CHECKPOINT_NS_HIGH (10 * HF_NS_PER_MS) /* above: make checkpoints smaller */
 #define CHECKPOINT_NS_LOW  (4 * HF_NS_PER_MS)
 #define CHANGES_MIN        512
 
-/* Field tags of hf.Record (record.proto), written by hand so that events are packed as they happen and
- * the redo is not copied into a message. */
+/* Field tags of hf.Record (record.proto), written by hand so that events are packed as they happen
+ * and the redo is not copied into a message. */
 #define TAG_VERSION 0x08
 #define TAG_EVENT   0x12
 #define TAG_REDO    0x1a
@@ -133,8 +133,8 @@ static struct batch *batch_find(struct shard *s, uint64_t seq)
     return NULL;
 }
 
-void batch_park(struct shard *s, uint64_t seq, struct hf_rpc_req *req, int status, struct hf_slice body,
-                struct hf_slice bulk)
+void batch_park(struct shard *s, uint64_t seq, struct hf_rpc_req *req, int status,
+                struct hf_slice body, struct hf_slice bulk)
 {
     struct batch *b = batch_find(s, seq);
     struct parked *p = hf_arena_alloc(req->arena, sizeof(*p));

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Batches and checkpoints of a shard: what happens between an operation and the release of its reply.
- * Private to the shard engine.
+ * Batches and checkpoints of a shard: what happens between an operation and the release of its
+ * reply. Private to the shard engine.
  */
 #ifndef HOLDFAST_META_SHARD_BATCH_H
 #define HOLDFAST_META_SHARD_BATCH_H
 
 #include "shard.h"
 
-/* Around every operation that may write. begin opens a batch if none is open (cheap if nothing is written
- * in it later); end decides when the batch leaves and whether a checkpoint is due. */
+/* Around every operation that may write. begin opens a batch if none is open (cheap if nothing is
+ * written in it later); end decides when the batch leaves and whether a checkpoint is due. */
 void batch_begin(struct shard *s);
 void batch_end(struct shard *s);
 /* Adds the event of the operation that just ran (none if op is EV_NONE). */
 void batch_event(struct shard *s, const Hf__Event *event);
 /* The reply leaves when batch `seq` is durable. body and bulk live in the request's arena. */
-void batch_park(struct shard *s, uint64_t seq, struct hf_rpc_req *req, int status, struct hf_slice body,
-                struct hf_slice bulk);
+void batch_park(struct shard *s, uint64_t seq, struct hf_rpc_req *req, int status,
+                struct hf_slice body, struct hf_slice bulk);
 /* Sends the open batch now. */
 void batch_send(struct shard *s);
 /* Asks for a checkpoint as soon as no record is in flight. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opening a shard: the store stands at its last checkpoint, the log is replayed from there, and the result
- * is checkpointed before the shard serves. Replaying is idempotent: killed anywhere in here, the next start
- * does the same again.
+ * Opening a shard: the store stands at its last checkpoint, the log is replayed from there, and the
+ * result is checkpointed before the shard serves. Replaying is idempotent: killed anywhere in here,
+ * the next start does the same again.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,7 +31,8 @@ static int replay_record(void *arg, uint64_t pos, struct hf_slice rec)
 
     if (pos != r->expect) {
         (void)snprintf(r->err, r->err_bytes,
-                       "shard %" PRIu32 ": the log goes on at position %" PRIu64 " but the checkpoint needs %" PRIu64
+                       "shard %" PRIu32 ": the log goes on at position %" PRIu64
+                       " but the checkpoint needs %" PRIu64
                        "; the log files do not belong to this shard or some are missing",
                        s->conf.id, pos, r->expect);
         return HF_E_CORRUPT;
@@ -39,13 +40,13 @@ static int replay_record(void *arg, uint64_t pos, struct hf_slice rec)
     msg = hf__record__unpack(NULL, rec.len, rec.data);
     if (!msg || msg->version != 1) {
         rc = msg ? HF_E_VERSION : HF_E_CORRUPT;
-        (void)snprintf(r->err, r->err_bytes, "shard %" PRIu32 ": log record %" PRIu64 ": %s", s->conf.id, pos,
-                       msg ? "version not supported" : "does not parse");
+        (void)snprintf(r->err, r->err_bytes, "shard %" PRIu32 ": log record %" PRIu64 ": %s",
+                       s->conf.id, pos, msg ? "version not supported" : "does not parse");
     } else {
         rc = hf_store_redo_apply(s->store, hf_slice(msg->redo.data, msg->redo.len));
         if (rc)
-            (void)snprintf(r->err, r->err_bytes, "shard %" PRIu32 ": log record %" PRIu64 ": %s", s->conf.id, pos,
-                           hf_err_text(rc));
+            (void)snprintf(r->err, r->err_bytes, "shard %" PRIu32 ": log record %" PRIu64 ": %s",
+                           s->conf.id, pos, hf_err_text(rc));
     }
     if (msg)
         hf__record__free_unpacked(msg, NULL);
@@ -62,7 +63,8 @@ static int replay_record(void *arg, uint64_t pos, struct hf_slice rec)
 /* Brings the store to the end of the log. */
 static int replay(struct shard *s, char *err, size_t err_bytes)
 {
-    struct replay r = {.s = s, .expect = hf_store_applied(s->store) + 1, .err = err, .err_bytes = err_bytes};
+    struct replay r = {
+        .s = s, .expect = hf_store_applied(s->store) + 1, .err = err, .err_bytes = err_bytes};
     int rc;
 
     s->last_pos = hf_store_applied(s->store);
@@ -71,10 +73,12 @@ static int replay(struct shard *s, char *err, size_t err_bytes)
     if (rc == 0 && hf_store_dirty(s->store))
         rc = hf_store_checkpoint(s->store, s->last_pos);
     if (rc && err[0] == '\0')
-        (void)snprintf(err, err_bytes, "shard %" PRIu32 ": replay failed: %s", s->conf.id, hf_err_text(rc));
+        (void)snprintf(err, err_bytes, "shard %" PRIu32 ": replay failed: %s", s->conf.id,
+                       hf_err_text(rc));
     if (rc == 0 && hf_log_end(s->conf.wal) != s->last_pos + 1) {
         (void)snprintf(err, err_bytes,
-                       "shard %" PRIu32 ": the log ends at position %" PRIu64 " but the store holds %" PRIu64
+                       "shard %" PRIu32 ": the log ends at position %" PRIu64
+                       " but the store holds %" PRIu64
                        "; the log files do not belong to this shard or some are missing",
                        s->conf.id, hf_log_end(s->conf.wal) - 1, s->last_pos);
         rc = HF_E_CORRUPT;
@@ -82,7 +86,8 @@ static int replay(struct shard *s, char *err, size_t err_bytes)
     return rc;
 }
 
-static int format_if_new(struct shard *s, const struct hf_meta_format *format, char *err, size_t err_bytes)
+static int format_if_new(struct shard *s, const struct hf_meta_format *format, char *err,
+                         size_t err_bytes)
 {
     int rc = hf_meta_is_formatted(s->store);
 
@@ -96,7 +101,8 @@ static int format_if_new(struct shard *s, const struct hf_meta_format *format, c
     if (rc == 0) /* the format is not in the log: the checkpoint makes it durable */
         rc = hf_store_checkpoint(s->store, hf_log_end(s->conf.wal) - 1);
     if (rc)
-        (void)snprintf(err, err_bytes, "shard %" PRIu32 ": cannot make a new shard: %s", s->conf.id, hf_err_text(rc));
+        (void)snprintf(err, err_bytes, "shard %" PRIu32 ": cannot make a new shard: %s", s->conf.id,
+                       hf_err_text(rc));
     return rc;
 }
 
@@ -115,15 +121,17 @@ static int open_store(struct shard *s, char *err, size_t err_bytes)
     int rc = hf_store_open(&o, &s->store);
 
     if (rc)
-        (void)snprintf(err, err_bytes, "shard %" PRIu32 ": cannot open %s: %s", s->conf.id, s->conf.dir,
-                       rc == HF_E_VERSION ? "it was written by another version of Holdfast (format not supported); "
-                                            "nothing was changed"
-                                          : hf_err_text(rc));
+        (void)snprintf(
+            err, err_bytes, "shard %" PRIu32 ": cannot open %s: %s", s->conf.id, s->conf.dir,
+            rc == HF_E_VERSION
+                ? "it was written by another version of Holdfast (format not supported); "
+                  "nothing was changed"
+                : hf_err_text(rc));
     return rc;
 }
 
-int shard_open(const struct shard_conf *c, const struct hf_meta_format *format, struct shard **ret, char *err,
-               size_t err_bytes)
+int shard_open(const struct shard_conf *c, const struct hf_meta_format *format, struct shard **ret,
+               char *err, size_t err_bytes)
 {
     struct shard *s = calloc(1, sizeof(*s));
     int rc;
@@ -145,9 +153,10 @@ int shard_open(const struct shard_conf *c, const struct hf_meta_format *format, 
     if (rc)
         goto fail;
     hf_log_trim(c->wal, s->last_pos + 1);
-    rc = hf_meta_open(&(struct hf_meta_opts){.store = s->store, .shard = c->id, .inline_max = c->inline_max,
-                                             .noatime = c->noatime},
-                      &s->meta);
+    rc = hf_meta_open(
+        &(struct hf_meta_opts){
+            .store = s->store, .shard = c->id, .inline_max = c->inline_max, .noatime = c->noatime},
+        &s->meta);
     if (rc) {
         (void)snprintf(err, err_bytes, "shard %" PRIu32 ": %s", c->id, hf_err_text(rc));
         goto fail;

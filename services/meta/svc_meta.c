@@ -47,8 +47,8 @@ static void add_counter(void *arg, const char *name, uint64_t value)
     l->rep.n_counters++;
 }
 
-static void admin_status(Hf__MetaAdmin_Service *impl, const Hf__StatusReq *in, Hf__StatusRep_Closure closure,
-                         void *data)
+static void admin_status(Hf__MetaAdmin_Service *impl, const Hf__StatusReq *in,
+                         Hf__StatusRep_Closure closure, void *data)
 {
     struct meta_thread *t = hf_container_of(impl, struct meta_thread, admin);
     struct counter_list l;
@@ -63,14 +63,15 @@ static void admin_status(Hf__MetaAdmin_Service *impl, const Hf__StatusReq *in, H
     closure(&l.rep, data);
 }
 
-static void admin_fsck(Hf__MetaAdmin_Service *impl, const Hf__FsckReq *in, Hf__FsckRep_Closure closure, void *data)
+static void admin_fsck(Hf__MetaAdmin_Service *impl, const Hf__FsckReq *in,
+                       Hf__FsckRep_Closure closure, void *data)
 {
     (void)closure; /* answers through the request itself, later */
     fsck_serve(hf_container_of(impl, struct meta_thread, admin), data, in);
 }
 
-void hf_metasvc_counters(const struct hf_metasvc *s, void (*fn)(void *arg, const char *name, uint64_t value),
-                         void *arg)
+void hf_metasvc_counters(const struct hf_metasvc *s,
+                         void (*fn)(void *arg, const char *name, uint64_t value), void *arg)
 {
     struct hf_wal_stats w;
 
@@ -109,7 +110,8 @@ static int listen_thread(struct hf_metasvc *s, struct meta_thread *t, char *err,
         int rc = url ? hf_rpc_server_listen(t->server, url) : HF_E_NOMEM;
 
         if (rc) {
-            (void)snprintf(err, err_bytes, "cannot listen on %s: %s", url ? url : "?", hf_err_text(rc));
+            (void)snprintf(err, err_bytes, "cannot listen on %s: %s", url ? url : "?",
+                           hf_err_text(rc));
             return rc;
         }
     }
@@ -140,11 +142,13 @@ static int connect_segments(struct hf_metasvc *s, struct meta_thread *t)
 
 static int start_thread(struct hf_metasvc *s, struct meta_thread *t, char *err, size_t err_bytes)
 {
-    const struct hf_rpc_server_opts opts = {.dispatch = dispatch, .arg = t, .insecure = s->opts.insecure};
+    const struct hf_rpc_server_opts opts = {
+        .dispatch = dispatch, .arg = t, .insecure = s->opts.insecure};
     int rc = hf_rpc_server_new(t->loop, &opts, &t->server);
 
     t->admin = (Hf__MetaAdmin_Service){
-        .base = {.descriptor = &hf__meta_admin__descriptor, .invoke = protobuf_c_service_invoke_internal},
+        .base = {.descriptor = &hf__meta_admin__descriptor,
+                 .invoke = protobuf_c_service_invoke_internal},
         .status = admin_status,
         .fsck = admin_fsck,
     };
@@ -157,7 +161,8 @@ static int start_thread(struct hf_metasvc *s, struct meta_thread *t, char *err, 
     if (rc == 0)
         rc = gc_new(t, &t->gc);
     if (rc) {
-        (void)snprintf(err, err_bytes, "cannot start metadata thread %u: %s", t->index, hf_err_text(rc));
+        (void)snprintf(err, err_bytes, "cannot start metadata thread %u: %s", t->index,
+                       hf_err_text(rc));
         return rc;
     }
     rc = listen_thread(s, t, err, err_bytes);
@@ -166,7 +171,8 @@ static int start_thread(struct hf_metasvc *s, struct meta_thread *t, char *err, 
     gc_start(t->gc);
     rc = hf_loop_start(t->loop);
     if (rc)
-        (void)snprintf(err, err_bytes, "cannot start metadata thread %u: %s", t->index, hf_err_text(rc));
+        (void)snprintf(err, err_bytes, "cannot start metadata thread %u: %s", t->index,
+                       hf_err_text(rc));
     else
         t->running_shards = 1; /* marks the loop as started; counts shards while stopping */
     return rc;
@@ -184,7 +190,8 @@ static void default_fatal(void *arg, const char *what)
 static int copy_map(struct hf_metasvc *s, const Hf__MapGetRep *map)
 {
     Hf__ShardEntry *entries = hf_arena_zalloc(&s->strings, map->shard_count * sizeof(*entries));
-    Hf__ShardEntry **ptrs = hf_arena_zalloc(&s->strings, map->shard_count * sizeof(Hf__ShardEntry *));
+    Hf__ShardEntry **ptrs =
+        hf_arena_zalloc(&s->strings, map->shard_count * sizeof(Hf__ShardEntry *));
 
     s->map = hf_arena_dup(&s->strings, map, sizeof(*map));
     if (!entries || !ptrs || !s->map)
@@ -243,7 +250,8 @@ static int init(struct hf_metasvc *s, const struct hf_metasvc_opts *o)
     return copy_map(s, o->map);
 }
 
-int hf_metasvc_new(const struct hf_metasvc_opts *o, struct hf_metasvc **ret, char *err, size_t err_bytes)
+int hf_metasvc_new(const struct hf_metasvc_opts *o, struct hf_metasvc **ret, char *err,
+                   size_t err_bytes)
 {
     struct hf_metasvc *s = calloc(1, sizeof(*s));
     int rc;
@@ -300,8 +308,8 @@ static void stop_step(struct hf_task *task)
     struct shard *s = ss->shard;
     struct meta_thread *t = ss->t;
 
-    if (!s->dead && (s->checkpointing || !hf_list_empty(&s->queue) || !hf_list_empty(&s->inflight) ||
-                     hf_store_dirty(s->store))) {
+    if (!s->dead && (s->checkpointing || !hf_list_empty(&s->queue) ||
+                     !hf_list_empty(&s->inflight) || hf_store_dirty(s->store))) {
         if (!s->drained)
             shard_drain(s, on_stop_drained, ss);
         else

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "holdfast/assert.h"
 #include "holdfast/err.h"
 #include "svc_priv.h"
 
@@ -38,8 +39,8 @@ static int open_wal(struct hf_metasvc *s, char *err, size_t err_bytes)
     return rc;
 }
 
-static int open_shard(struct hf_metasvc *s, uint32_t id, const struct hf_meta_format *format, char *err,
-                      size_t err_bytes)
+static int open_shard(struct hf_metasvc *s, uint32_t id, const struct hf_meta_format *format,
+                      char *err, size_t err_bytes)
 {
     struct hf_buf path = {0};
     int rc = hf_buf_printf(&path, "%s/shards/%05" PRIu32, s->opts.dir, id);
@@ -69,9 +70,9 @@ static int open_shard(struct hf_metasvc *s, uint32_t id, const struct hf_meta_fo
     return rc;
 }
 
-/* True if nothing has been made here yet: only then may missing shards be made. The marker is written when
- * every shard is there, so that a start that was killed in the middle is begun again, and a shard that got
- * lost later is never replaced by an empty one. */
+/* True if nothing has been made here yet: only then may missing shards be made. The marker is
+ * written when every shard is there, so that a start that was killed in the middle is begun again,
+ * and a shard that got lost later is never replaced by an empty one. */
 static bool is_new(const struct hf_metasvc *s, struct hf_buf *marker)
 {
     return hf_buf_printf(marker, "%s/shards/complete", s->opts.dir) == 0 &&
@@ -85,7 +86,8 @@ static int write_marker(const char *path)
 
     if (!f)
         return hf_err_from_errno(errno);
-    if (fprintf(f, "every shard of this file system has been made\n") < 0 || fflush(f) || fsync(fileno(f)))
+    if (fprintf(f, "every shard of this file system has been made\n") < 0 || fflush(f) ||
+        fsync(fileno(f)))
         rc = HF_E_IO;
     if (fclose(f) && rc == 0)
         rc = HF_E_IO;
@@ -97,15 +99,19 @@ static bool same_map(const Hf__MapGetRep *a, const Hf__MapGetRep *b)
     if (a->n_shards != b->n_shards || a->n_pools != b->n_pools || a->n_segments != b->n_segments)
         return false;
     for (size_t i = 0; i < a->n_shards; i++)
-        if (a->shards[i]->shard != b->shards[i]->shard || strcmp(a->shards[i]->url, b->shards[i]->url) != 0)
+        if (a->shards[i]->shard != b->shards[i]->shard ||
+            strcmp(a->shards[i]->url, b->shards[i]->url) != 0)
             return false;
     for (size_t i = 0; i < a->n_segments; i++)
-        if (a->segments[i]->id != b->segments[i]->id || a->segments[i]->pool != b->segments[i]->pool ||
+        if (a->segments[i]->id != b->segments[i]->id ||
+            a->segments[i]->pool != b->segments[i]->pool ||
             strcmp(a->segments[i]->url, b->segments[i]->url) != 0)
             return false;
     for (size_t i = 0; i < a->n_pools; i++)
-        if (a->pools[i]->id != b->pools[i]->id || strcmp(a->pools[i]->name, b->pools[i]->name) != 0 ||
-            a->pools[i]->width != b->pools[i]->width || strcmp(a->pools[i]->backend, b->pools[i]->backend) != 0)
+        if (a->pools[i]->id != b->pools[i]->id ||
+            strcmp(a->pools[i]->name, b->pools[i]->name) != 0 ||
+            a->pools[i]->width != b->pools[i]->width ||
+            strcmp(a->pools[i]->backend, b->pools[i]->backend) != 0)
             return false;
     return true;
 }
@@ -115,8 +121,38 @@ static int put_map(struct shard *s, void *map)
     return hf_meta_map_put(s->meta, map);
 }
 
-/* Where shards and segments answer can change from start to start; the stored map must say it before the
- * first client asks. Goes the way of every change; the record is on its way when the loops start. */
+/* On shard 0's thread, before the first call. Goes the way of every change. */
+static void store_map(struct hf_task *t)
+{
+    struct hf_metasvc *s = hf_container_of(t, struct hf_metasvc, store_map);
+
+    (void)shard_change(s->shards[0], put_map, s->map);
+}
+
+/* A segment that the stored map knows may hold data: it must be there, in the same pool. */
+static int check_segments(const Hf__MapGetRep *stored, const Hf__MapGetRep *now, char *err,
+                          size_t err_bytes)
+{
+    for (size_t i = 0; i < stored->n_segments; i++) {
+        bool found = false;
+
+        for (size_t k = 0; k < now->n_segments; k++)
+            found |= now->segments[k]->id == stored->segments[i]->id &&
+                     now->segments[k]->pool == stored->segments[i]->pool;
+        if (!found) {
+            (void)snprintf(
+                err, err_bytes,
+                "the file system keeps data on segment %" PRIu32 " of pool %" PRIu32
+                ", which the configuration no longer has; pools and segments can only be added",
+                stored->segments[i]->id, stored->segments[i]->pool);
+            return HF_E_CONF;
+        }
+    }
+    return 0;
+}
+
+/* Where shards and segments answer can change from start to start; the stored map must say it
+ * before the first client asks. */
 static int refresh_map(struct hf_metasvc *s, char *err, size_t err_bytes)
 {
     struct hf_arena a;
@@ -125,20 +161,43 @@ static int refresh_map(struct hf_metasvc *s, char *err, size_t err_bytes)
 
     hf_arena_init(&a, 0);
     rc = hf_meta_map(s->shards[0]->meta, &a, &stored);
-    if (rc)
+    if (rc) {
         (void)snprintf(err, err_bytes, "cannot read the cluster map: %s", hf_err_text(rc));
-    else if (stored->shard_count != s->nshards) {
-        (void)snprintf(err, err_bytes, "the file system has %" PRIu32 " shards, the configuration says %u; it cannot change",
+    } else if (stored->shard_count != s->nshards) {
+        (void)snprintf(err, err_bytes,
+                       "the file system has %" PRIu32
+                       " shards, the configuration says %u; it cannot change",
                        stored->shard_count, s->nshards);
         rc = HF_E_CONF;
-    } else if (!same_map(stored, s->map))
-        (void)shard_change(s->shards[0], put_map, s->map);
+    } else {
+        rc = check_segments(stored, s->map, err, err_bytes);
+        if (rc == 0 && !same_map(stored, s->map)) {
+            s->store_map.fn = store_map;
+            hf_loop_post(s->threads[0].loop, &s->store_map);
+        }
+    }
     hf_arena_fini(&a);
     return rc;
 }
 
-/* The key of the cookie hash is one per file system. Shard 0 is made first; should that start have been
- * killed, this one goes on with the identity that shard 0 has stored. */
+/* A store's transaction belongs to the thread that began it: a checkpoint ends ours, and the
+ * shard's loop begins its own. */
+static int hand_over(struct hf_metasvc *s, char *err, size_t err_bytes)
+{
+    for (uint32_t id = 0; id < s->nshards; id++) {
+        int rc = hf_store_checkpoint(s->shards[id]->store, s->shards[id]->last_pos);
+
+        if (rc) {
+            (void)snprintf(err, err_bytes, "shard %" PRIu32 ": cannot commit: %s", id,
+                           hf_err_text(rc));
+            return rc;
+        }
+    }
+    return 0;
+}
+
+/* The key of the cookie hash is one per file system. Shard 0 is made first; should that start have
+ * been killed, this one goes on with the identity that shard 0 has stored. */
 static int cookie_key(struct hf_metasvc *s, uint8_t key[16])
 {
     const ProtobufCBinaryData *from = &s->map->handle_key;
@@ -192,9 +251,12 @@ int svc_open_shards(struct hf_metasvc *s, char *err, size_t err_bytes)
     if (rc == 0)
         rc = open_all(s, fresh, err, err_bytes);
     if (rc == 0 && fresh && (rc = write_marker((const char *)marker.data)) != 0)
-        (void)snprintf(err, err_bytes, "cannot write %s: %s", (const char *)marker.data, hf_err_text(rc));
+        (void)snprintf(err, err_bytes, "cannot write %s: %s", (const char *)marker.data,
+                       hf_err_text(rc));
     if (rc == 0)
         rc = refresh_map(s, err, err_bytes);
+    if (rc == 0)
+        rc = hand_over(s, err, err_bytes);
     hf_buf_fini(&dir);
     hf_buf_fini(&marker);
     return rc;

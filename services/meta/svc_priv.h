@@ -34,16 +34,17 @@ struct hf_metasvc {
     struct hf_env *env;
     struct hf_logger *log;
     struct hf_faults *faults;
-    struct hf_metasvc_opts opts;  /* strings are owned by `strings` */
+    struct hf_metasvc_opts opts; /* strings are owned by `strings` */
     struct hf_arena strings;
-    Hf__MapGetRep *map;           /* pools, segments and shards as reachable now; in `strings` */
+    Hf__MapGetRep *map; /* pools, segments and shards as reachable now; in `strings` */
     struct hf_wal *wal;
     struct shard **shards;
     unsigned nshards;
     struct meta_thread *threads;
     unsigned nthreads;
-    struct hf_pool *pool;         /* fsck */
-    pthread_mutex_t fsck_lock;    /* one check at a time */
+    struct hf_task store_map;  /* at start: the map to be stored by shard 0 */
+    struct hf_pool *pool;      /* fsck */
+    pthread_mutex_t fsck_lock; /* one check at a time */
     struct meta_metrics metrics;
     char *url;
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * holdfast-node: a whole file system in one process. Exit status: 0 stopped cleanly, 1 problems found
+ * holdfast-node: a whole file system in one process. Exit status: 0 stopped cleanly, 1 problems
+ * found
  * (--fsck) or could not start, 2 bad configuration.
  */
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Life of a node: segments first (shards need them to free chunks), then shards, then gateways, then the admin
- * socket; down in the opposite order.
+ * Life of a node: segments first (shards need them to free chunks), then shards, then gateways,
+ * then the admin socket; down in the opposite order.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,8 @@
 
 static const char usage[] =
     "Usage: holdfast-node [--config FILE] [flags]\n"
-    "Runs a Holdfast file system on this machine: metadata shards, segment server and NFS gateway in one\n"
+    "Runs a Holdfast file system on this machine: metadata shards, segment server and NFS gateway "
+    "in one\n"
     "process. Everything is kept below --node-dir, which is made if missing.\n\n"
     "  -c, --config FILE   YAML file with the keys below, by section\n"
     "      --fsck          check the file system in --node-dir (it must not be running) and exit\n"
@@ -51,7 +52,8 @@ static int own_flags(struct hf_node *n, int argc, char **argv, char **rest, stru
     return count;
 }
 
-static int load_conf(struct hf_node *n, int argc, char **argv, char *const *envp, struct hf_buf *out)
+static int load_conf(struct hf_node *n, int argc, char **argv, char *const *envp,
+                     struct hf_buf *out)
 {
     char **rest = calloc((size_t)argc + 1, sizeof(char *));
     char err[1024];
@@ -88,15 +90,18 @@ static int lock_dir(struct hf_node *n, char *err, size_t err_bytes)
         return rc;
     n->lock_fd = open((const char *)path.data, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (n->lock_fd < 0) {
-        (void)snprintf(err, err_bytes, "cannot open %s: %s", (const char *)path.data, strerror(errno));
+        (void)snprintf(err, err_bytes, "cannot open %s: %s", (const char *)path.data,
+                       strerror(errno));
         rc = hf_err_from_errno(errno);
     } else if (flock(n->lock_fd, LOCK_EX | LOCK_NB)) {
         if (read(n->lock_fd, pid, sizeof(pid) - 1) > 0)
             pid[strcspn(pid, "\n")] = '\0';
-        (void)snprintf(err, err_bytes, "%s is in use by another node (pid %s)", n->plan.dir, pid[0] ? pid : "unknown");
+        (void)snprintf(err, err_bytes, "%s is in use by another node (pid %s)", n->plan.dir,
+                       pid[0] ? pid : "unknown");
         rc = HF_E_BUSY;
     } else if (ftruncate(n->lock_fd, 0) || dprintf(n->lock_fd, "%d\n", (int)getpid()) < 0) {
-        (void)snprintf(err, err_bytes, "cannot write %s: %s", (const char *)path.data, strerror(errno));
+        (void)snprintf(err, err_bytes, "cannot write %s: %s", (const char *)path.data,
+                       strerror(errno));
         rc = hf_err_from_errno(errno);
     }
     hf_buf_fini(&path);
@@ -109,7 +114,8 @@ static void on_fatal(void *arg, const char *what)
 {
     struct hf_node *n = arg;
 
-    hf_log(n->log, HF_ERROR, "node", "%s; the process ends at once so that nothing false is acknowledged", what);
+    hf_log(n->log, HF_ERROR, "node",
+           "%s; the process ends at once so that nothing false is acknowledged", what);
     _exit(70);
 }
 
@@ -143,25 +149,26 @@ static int start_meta(struct hf_node *n, char *err, size_t err_bytes)
     const struct node_conf *c = &n->keys;
     const char *listen[2] = {n->plan.meta_inproc, n->plan.meta_ipc};
 
-    return hf_metasvc_new(&(struct hf_metasvc_opts){.env = n->env,
-                                                    .log = n->log,
-                                                    .faults = n->faults,
-                                                    .dir = n->plan.meta_dir,
-                                                    .threads = (unsigned)c->meta_threads,
-                                                    .listen = listen,
-                                                    .nlisten = n->fsck ? 1 : 2,
-                                                    .map = &n->plan.map,
-                                                    .checkpoint_changes = c->meta_checkpoint_changes,
-                                                    .checkpoint_idle_ms = c->meta_checkpoint_idle,
-                                                    .map_bytes = c->meta_map_bytes,
-                                                    .store_reserve_bytes = c->meta_reserve_bytes,
-                                                    .wal_file_bytes = c->wal_file_bytes,
-                                                    .wal_max_bytes = c->wal_max_bytes,
-                                                    .wal_reserve_bytes = c->wal_reserve_bytes,
-                                                    .noatime = c->meta_noatime,
-                                                    .fatal = on_fatal,
-                                                    .arg = n},
-                          &n->meta, err, err_bytes);
+    return hf_metasvc_new(
+        &(struct hf_metasvc_opts){.env = n->env,
+                                  .log = n->log,
+                                  .faults = n->faults,
+                                  .dir = n->plan.meta_dir,
+                                  .threads = (unsigned)c->meta_threads,
+                                  .listen = listen,
+                                  .nlisten = n->fsck ? 1 : 2,
+                                  .map = &n->plan.map,
+                                  .checkpoint_changes = c->meta_checkpoint_changes,
+                                  .checkpoint_idle_ms = c->meta_checkpoint_idle,
+                                  .map_bytes = c->meta_map_bytes,
+                                  .store_reserve_bytes = c->meta_reserve_bytes,
+                                  .wal_file_bytes = c->wal_file_bytes,
+                                  .wal_max_bytes = c->wal_max_bytes,
+                                  .wal_reserve_bytes = c->wal_reserve_bytes,
+                                  .noatime = c->meta_noatime,
+                                  .fatal = on_fatal,
+                                  .arg = n},
+        &n->meta, err, err_bytes);
 }
 
 static int start_nfs(struct hf_node *n, char *err, size_t err_bytes)
@@ -219,8 +226,8 @@ static int start(struct hf_node *n, struct hf_buf *out)
     if (rc)
         (void)hf_buf_printf(out, "holdfast-node: %s\n", err);
     else
-        hf_log(n->log, HF_INFO, "node", "serving file system '%s' from %s, nfs on %s", n->keys.node_fs, n->plan.dir,
-               n->nfs ? hf_nfssvc_listen(n->nfs) : "(none)");
+        hf_log(n->log, HF_INFO, "node", "serving file system '%s' from %s, nfs on %s",
+               n->keys.node_fs, n->plan.dir, n->nfs ? hf_nfssvc_listen(n->nfs) : "(none)");
     return rc;
 }
 
@@ -238,7 +245,8 @@ int hf_node_new(int argc, char **argv, char *const *envp, struct hf_node **ret, 
     if (rc == 0) {
         rc = hf_faults_new(getenv("HF_FAULT"), &n->faults, &bad);
         if (rc)
-            (void)hf_buf_printf(out, "holdfast-node: HF_FAULT: '%s' is not a fault\n", bad ? bad : "");
+            (void)hf_buf_printf(out, "holdfast-node: HF_FAULT: '%s' is not a fault\n",
+                                bad ? bad : "");
     }
     if (rc == 0)
         rc = start(n, out);

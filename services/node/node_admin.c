@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The admin socket DIR/run/admin.sock: status for the CLI, and stop. The directory is 0700, so only its owner and
- * root reach it.
+ * The admin socket DIR/run/admin.sock: status for the CLI, and stop. The directory is 0700, so only
+ * its owner and root reach it.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -52,7 +52,8 @@ static Hf__NodeRole *add_role(struct hf_arena *a, char *name, char *state, struc
 
 static size_t fill_roles(struct hf_node *n, struct hf_arena *a, Hf__NodeRole **roles)
 {
-    static char meta[] = "meta", segment[] = "segment", nfs[] = "nfs", serving[] = "serving", starting[] = "starting";
+    static char meta[] = "meta", segment[] = "segment", nfs[] = "nfs", serving[] = "serving",
+                starting[] = "starting";
     struct role_list *l;
     size_t count = 0;
 
@@ -64,14 +65,16 @@ static size_t fill_roles(struct hf_node *n, struct hf_arena *a, Hf__NodeRole **r
         hf_segsvc_counters(n->segment, add_counter, l);
         count++;
     }
-    if (n->nfs && (roles[count] = add_role(a, nfs, hf_nfssvc_ready(n->nfs) ? serving : starting, &l))) {
+    if (n->nfs &&
+        (roles[count] = add_role(a, nfs, hf_nfssvc_ready(n->nfs) ? serving : starting, &l))) {
         hf_nfssvc_counters(n->nfs, add_counter, l);
         count++;
     }
     return count;
 }
 
-static void on_status(Hf__Node_Service *impl, const Hf__NodeStatusReq *in, Hf__NodeStatusRep_Closure closure, void *data)
+static void on_status(Hf__Node_Service *impl, const Hf__NodeStatusReq *in,
+                      Hf__NodeStatusRep_Closure closure, void *data)
 {
     static char version[] = HF_VERSION, none[] = "";
     struct hf_node *n = hf_container_of(impl, struct hf_node, admin);
@@ -105,7 +108,8 @@ static void on_status(Hf__Node_Service *impl, const Hf__NodeStatusReq *in, Hf__N
     closure(&rep, data);
 }
 
-static void on_stop(Hf__Node_Service *impl, const Hf__NodeStopReq *in, Hf__NodeStopRep_Closure closure, void *data)
+static void on_stop(Hf__Node_Service *impl, const Hf__NodeStopReq *in,
+                    Hf__NodeStopRep_Closure closure, void *data)
 {
     Hf__NodeStopRep rep = HF__NODE_STOP_REP__INIT;
 
@@ -134,7 +138,8 @@ int node_admin_start(struct hf_node *n, char *err, size_t err_bytes)
     if (rc == 0)
         rc = hf_loop_start(n->admin_loop);
     if (rc)
-        (void)snprintf(err, err_bytes, "cannot listen on %s: %s", n->plan.admin_ipc, hf_err_text(rc));
+        (void)snprintf(err, err_bytes, "cannot listen on %s: %s", n->plan.admin_ipc,
+                       hf_err_text(rc));
     return rc;
 }
 

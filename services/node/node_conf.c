@@ -14,16 +14,16 @@
 #include "holdfast/err.h"
 #include "holdfast/map.h"
 
-#define POOLS_MAX        16
+#define POOLS_MAX         16
 #define POOL_SEGMENTS_MAX 64
-#define CHUNK_BYTES      (4u << 20)
+#define CHUNK_BYTES       (4u << 20)
 
 const struct hf_conf_key node_conf_keys[] = {
 #define X(section, key, kind, field, def, min, max, help)                                          \
     {section, key, HF_CONF_##kind, def, min, max, help, offsetof(struct node_conf, field)},
-#include "conf.def"
 #include "../meta/conf.def"
 #include "../nfs/conf.def"
+#include "conf.def"
 #undef X
 };
 const size_t node_conf_nkeys = HF_ARRAY_LEN(node_conf_keys);
@@ -52,7 +52,8 @@ static int make_dir(const char *path, char *err, size_t err_bytes)
     return hf_err_from_errno(errno);
 }
 
-static int absolute_dir(const char *path, struct hf_arena *a, char **ret, char *err, size_t err_bytes)
+static int absolute_dir(const char *path, struct hf_arena *a, char **ret, char *err,
+                        size_t err_bytes)
 {
     char real[PATH_MAX];
     struct stat st;
@@ -60,7 +61,8 @@ static int absolute_dir(const char *path, struct hf_arena *a, char **ret, char *
 
     if (rc)
         return rc;
-    if (!realpath(path, real) || stat(real, &st) || !S_ISDIR(st.st_mode) || access(real, W_OK | X_OK)) {
+    if (!realpath(path, real) || stat(real, &st) || !S_ISDIR(st.st_mode) ||
+        access(real, W_OK | X_OK)) {
         (void)snprintf(err, err_bytes, "node.dir: %s: %s", path,
                        errno ? strerror(errno) : "not a directory that this user can write");
         return HF_E_ACCES;
@@ -69,13 +71,14 @@ static int absolute_dir(const char *path, struct hf_arena *a, char **ret, char *
     return *ret ? 0 : HF_E_NOMEM;
 }
 
-/* Names inside the process and sockets in run/: derived from the directory, so that the cluster map does
- * not change from start to start. */
+/* Names inside the process and sockets in run/: derived from the directory, so that the cluster map
+ * does not change from start to start. */
 static int paths(struct node_plan *p, struct hf_arena *a, char *err, size_t err_bytes)
 {
     char tag[17];
 
-    (void)snprintf(tag, sizeof(tag), "%016" PRIx64, hf_hash_bytes(p->dir, strlen(p->dir), 0x686f6c64u));
+    (void)snprintf(tag, sizeof(tag), "%016" PRIx64,
+                   hf_hash_bytes(p->dir, strlen(p->dir), 0x686f6c64u));
     p->meta_dir = join(a, "%s/meta%s", p->dir, "");
     p->segment_dir = join(a, "%s/segments%s", p->dir, "");
     p->run_dir = join(a, "%s/run%s", p->dir, "");
@@ -85,12 +88,13 @@ static int paths(struct node_plan *p, struct hf_arena *a, char *err, size_t err_
     p->meta_ipc = join(a, "ipc://%s/run/meta-%s.sock", p->dir, "%u");
     p->segment_ipc = join(a, "ipc://%s/run/segment.sock%s", p->dir, "");
     p->admin_ipc = join(a, "ipc://%s/run/admin.sock%s", p->dir, "");
-    if (!p->meta_dir || !p->segment_dir || !p->run_dir || !p->meta_inproc || !p->meta_inproc_0 || !p->segment_inproc ||
-        !p->meta_ipc || !p->segment_ipc || !p->admin_ipc)
+    if (!p->meta_dir || !p->segment_dir || !p->run_dir || !p->meta_inproc || !p->meta_inproc_0 ||
+        !p->segment_inproc || !p->meta_ipc || !p->segment_ipc || !p->admin_ipc)
         return HF_E_NOMEM;
     if (strlen(p->segment_ipc) - strlen("ipc://") >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
-        (void)snprintf(err, err_bytes, "node.dir: %s is too long for the sockets in run/ (at most %zu bytes)", p->dir,
-                       sizeof(((struct sockaddr_un *)0)->sun_path) - strlen("/run/segment.sock") - 1);
+        (void)snprintf(
+            err, err_bytes, "node.dir: %s is too long for the sockets in run/ (at most %zu bytes)",
+            p->dir, sizeof(((struct sockaddr_un *)0)->sun_path) - strlen("/run/segment.sock") - 1);
         return HF_E_CONF;
     }
     return make_dir(p->run_dir, err, err_bytes);
@@ -137,12 +141,14 @@ static int roles(const struct node_conf *c, struct node_plan *p, char *err, size
         else if (strcmp(r, "nfs") == 0)
             p->nfs = true;
         else {
-            (void)snprintf(err, err_bytes, "node.roles: '%s' is not a role; allowed: meta, segment, nfs", r);
+            (void)snprintf(err, err_bytes,
+                           "node.roles: '%s' is not a role; allowed: meta, segment, nfs", r);
             return HF_E_CONF;
         }
     }
     if (!p->meta || !p->segment) {
-        (void)snprintf(err, err_bytes, "node.roles: a node needs meta and segment; nfs alone is holdfast-nfs");
+        (void)snprintf(err, err_bytes,
+                       "node.roles: a node needs meta and segment; nfs alone is holdfast-nfs");
         return HF_E_CONF;
     }
     return 0;
@@ -157,7 +163,8 @@ static int level(const struct node_conf *c, struct node_plan *p, char *err, size
             p->level = (enum hf_level)i;
             return 0;
         }
-    (void)snprintf(err, err_bytes, "node.log_level: '%s'; allowed: debug, info, warn, error", c->node_log_level);
+    (void)snprintf(err, err_bytes, "node.log_level: '%s'; allowed: debug, info, warn, error",
+                   c->node_log_level);
     return HF_E_CONF;
 }
 
@@ -166,13 +173,15 @@ static int level(const struct node_conf *c, struct node_plan *p, char *err, size
 static int bad_pool(const char *item, char *err, size_t err_bytes)
 {
     (void)snprintf(err, err_bytes,
-                   "node.pools: '%s'; each pool is NAME:BACKEND:SEGMENTS, for example hot:posix:2 (1 to %d segments)",
+                   "node.pools: '%s'; each pool is NAME:BACKEND:SEGMENTS, for example hot:posix:2 "
+                   "(1 to %d segments)",
                    item, POOL_SEGMENTS_MAX);
     return HF_E_CONF;
 }
 
 /* "hot:posix:2" -> a pool entry and its segments. The backend may hold colons in no place. */
-static int add_pool(struct node_plan *p, const char *item, struct hf_arena *a, char *err, size_t err_bytes)
+static int add_pool(struct node_plan *p, const char *item, struct hf_arena *a, char *err,
+                    size_t err_bytes)
 {
     Hf__PoolEntry *pool = hf_arena_zalloc(a, sizeof(*pool));
     char *text = hf_arena_strdup(a, item);
@@ -213,10 +222,12 @@ static int add_pool(struct node_plan *p, const char *item, struct hf_arena *a, c
     return 0;
 }
 
-static int pools(const struct node_conf *c, struct node_plan *p, struct hf_arena *a, char *err, size_t err_bytes)
+static int pools(const struct node_conf *c, struct node_plan *p, struct hf_arena *a, char *err,
+                 size_t err_bytes)
 {
     p->map.pools = hf_arena_zalloc(a, POOLS_MAX * sizeof(Hf__PoolEntry *));
-    p->map.segments = hf_arena_zalloc(a, POOLS_MAX * POOL_SEGMENTS_MAX * sizeof(Hf__SegmentEntry *));
+    p->map.segments =
+        hf_arena_zalloc(a, POOLS_MAX * POOL_SEGMENTS_MAX * sizeof(Hf__SegmentEntry *));
     p->segments = hf_arena_zalloc(a, POOLS_MAX * POOL_SEGMENTS_MAX * sizeof(*p->segments));
     if (!p->map.pools || !p->map.segments || !p->segments)
         return HF_E_NOMEM;
@@ -260,7 +271,8 @@ static int first_export(struct node_plan *p, struct hf_arena *a)
     return e->path && e->dir && clients[0] && clients[1] ? 0 : HF_E_NOMEM;
 }
 
-static int new_fs(const struct node_conf *c, struct hf_env *env, struct node_plan *p, struct hf_arena *a)
+static int new_fs(const struct node_conf *c, struct hf_env *env, struct node_plan *p,
+                  struct hf_arena *a)
 {
     p->map.fs_name = hf_arena_strdup(a, c->node_fs);
     p->map.handle_key.data = hf_arena_alloc(a, 16);
@@ -277,8 +289,8 @@ static int new_fs(const struct node_conf *c, struct hf_env *env, struct node_pla
     return first_export(p, a);
 }
 
-int node_plan_make(const struct node_conf *c, struct hf_env *env, struct hf_arena *a, struct node_plan *ret, char *err,
-                   size_t err_bytes)
+int node_plan_make(const struct node_conf *c, struct hf_env *env, struct hf_arena *a,
+                   struct node_plan *ret, char *err, size_t err_bytes)
 {
     struct node_plan p = {0};
     int rc;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Configuration of a node: its own keys and those of its roles in one table, and the cluster map made of it.
+ * Configuration of a node: its own keys and those of its roles in one table, and the cluster map
+ * made of it.
  */
 #ifndef HOLDFAST_NODE_CONF_H
 #define HOLDFAST_NODE_CONF_H
@@ -16,15 +17,15 @@
 #include "holdfast/wire/meta.pb-c.h"
 
 struct node_conf {
-#define HF_FIELD_STR  char *
-#define HF_FIELD_U64  uint64_t
-#define HF_FIELD_MS   uint64_t
-#define HF_FIELD_BOOL bool
-#define HF_FIELD_LIST struct hf_conf_list
+#define HF_FIELD_STR                                      char *
+#define HF_FIELD_U64                                      uint64_t
+#define HF_FIELD_MS                                       uint64_t
+#define HF_FIELD_BOOL                                     bool
+#define HF_FIELD_LIST                                     struct hf_conf_list
 #define X(section, key, kind, field, def, min, max, help) HF_FIELD_##kind field;
-#include "conf.def"
 #include "../meta/conf.def"
 #include "../nfs/conf.def"
+#include "conf.def"
 #undef X
 };
 
@@ -38,10 +39,10 @@ struct node_pool_segment {
 
 /* What follows from the configuration; strings in the arena. */
 struct node_plan {
-    char *dir;             /* absolute */
+    char *dir; /* absolute */
     char *meta_dir, *segment_dir, *run_dir;
-    char *meta_inproc;     /* URL pattern with %u for the thread */
-    char *meta_inproc_0;   /* the same of thread 0 */
+    char *meta_inproc;   /* URL pattern with %u for the thread */
+    char *meta_inproc_0; /* the same of thread 0 */
     char *meta_ipc;
     char *segment_inproc, *segment_ipc, *admin_ipc;
     char *plugins;
@@ -49,11 +50,11 @@ struct node_plan {
     bool meta, segment, nfs;
     struct node_pool_segment *segments;
     unsigned nsegments;
-    Hf__MapGetRep map;     /* what a new file system is made of */
+    Hf__MapGetRep map; /* what a new file system is made of */
 };
 
 /* CONF with a one-line explanation. Makes node_dir and run/ if missing. */
-int node_plan_make(const struct node_conf *c, struct hf_env *env, struct hf_arena *a, struct node_plan *ret, char *err,
-                   size_t err_bytes);
+int node_plan_make(const struct node_conf *c, struct hf_env *env, struct hf_arena *a,
+                   struct node_plan *ret, char *err, size_t err_bytes);
 
 #endif

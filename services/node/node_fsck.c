@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * holdfast-node --fsck: the check of a file system that is not running. Shards are opened as at every start
- * (checkpoint and log), then checked the way a running node does it.
+ * holdfast-node --fsck: the check of a file system that is not running. Shards are opened as at
+ * every start (checkpoint and log), then checked the way a running node does it.
  */
 #include <inttypes.h>
 
@@ -32,8 +32,8 @@ static void on_finding(void *arg, const Hf__FsckFinding *f)
     struct printer *p = arg;
 
     if (p->json) {
-        (void)hf_buf_printf(p->out, "%s{\"kind\":\"%s\",\"ino\":%" PRIu64 ",\"name\":\"", p->first ? "" : ",", f->kind,
-                            f->ino);
+        (void)hf_buf_printf(p->out, "%s{\"kind\":\"%s\",\"ino\":%" PRIu64 ",\"name\":\"",
+                            p->first ? "" : ",", f->kind, f->ino);
         put_escaped(p->out, f->name.data, f->name.len);
         (void)hf_buf_printf(p->out, "\",\"detail\":\"");
         put_escaped(p->out, (const uint8_t *)f->detail, strlen(f->detail));
@@ -63,13 +63,13 @@ int hf_node_fsck(struct hf_node *n, struct hf_buf *out)
     }
     if (p.json)
         (void)hf_buf_printf(out,
-                            "],\"inodes\":%" PRIu64 ",\"names\":%" PRIu64 ",\"chunks\":%" PRIu64 ",\"bytes\":%" PRIu64
-                            ",\"problems\":%" PRIu64 "}\n",
+                            "],\"inodes\":%" PRIu64 ",\"names\":%" PRIu64 ",\"chunks\":%" PRIu64
+                            ",\"bytes\":%" PRIu64 ",\"problems\":%" PRIu64 "}\n",
                             rep.inodes, rep.dentries, rep.chunks, rep.bytes, rep.problems);
     else
         (void)hf_buf_printf(out,
-                            "%" PRIu64 " inodes, %" PRIu64 " names, %" PRIu64 " chunks, %" PRIu64 " bytes: %" PRIu64
-                            " problems\n",
+                            "%" PRIu64 " inodes, %" PRIu64 " names, %" PRIu64 " chunks, %" PRIu64
+                            " bytes: %" PRIu64 " problems\n",
                             rep.inodes, rep.dentries, rep.chunks, rep.bytes, rep.problems);
     return rep.problems > INT32_MAX ? INT32_MAX : (int)rep.problems;
 }

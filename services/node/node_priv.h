@@ -22,7 +22,7 @@ struct hf_node {
     struct node_conf keys;
     struct hf_arena arena;
     struct node_plan plan;
-    int lock_fd;              /* holds DIR/lock for as long as the process uses DIR */
+    int lock_fd; /* holds DIR/lock for as long as the process uses DIR */
     bool fsck, json;
     uint64_t start_ns;
     struct hf_segsvc *segment;

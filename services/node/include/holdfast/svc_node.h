@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A node: any set of roles in one process, speaking inproc to each other, with a local admin socket for the
- * CLI (DIR/run/admin.sock).
+ * A node: any set of roles in one process, speaking inproc to each other, with a local admin socket
+ * for the CLI (DIR/run/admin.sock).
  *
  * Threads: the caller's thread starts and frees; each role has its own; the admin socket has one.
  */
@@ -16,8 +16,8 @@
 struct hf_node;
 
 /* Parses flags, environment and file (--config), then starts every role. argv as main() got it.
- * CANCELED: --help or --version was asked for, the text is in *out. CONF: bad configuration, *out says
- * file, line, key and what is allowed. Anything else: *out has one line for people.
+ * CANCELED: --help or --version was asked for, the text is in *out. CONF: bad configuration, *out
+ * says file, line, key and what is allowed. Anything else: *out has one line for people.
  */
 int hf_node_new(int argc, char **argv, char *const *envp, struct hf_node **ret, struct hf_buf *out);
 /* Blocks until SIGTERM, SIGINT or a Stop call. */
@@ -26,8 +26,8 @@ void hf_node_wait(struct hf_node *n);
 void hf_node_free(struct hf_node *n);
 /* --fsck was given: the node serves nobody; run the check and stop. */
 bool hf_node_wants_fsck(const struct hf_node *n);
-/* Checks the file system; prints counts and findings (JSON with --json). Returns the number of problems,
- * or a negative error with its line in *out. */
+/* Checks the file system; prints counts and findings (JSON with --json). Returns the number of
+ * problems, or a negative error with its line in *out. */
 int hf_node_fsck(struct hf_node *n, struct hf_buf *out);
 
 #endif
