@@ -33,6 +33,10 @@ static void unpark(struct hf_client_call *call)
 
 static enum slot_fate fate_of(const struct hf_client_call *call, int status)
 {
+    bool answered = call->p.state == CALL_INFLIGHT && call->p.rpc.msg;
+
+    if (!answered && status != HF_E_TIMEDOUT && status != HF_E_CLOSED)
+        return call->p.doubt ? SLOT_DOUBT : SLOT_NOT_RUN; /* never left this process */
     if (call->p.state != CALL_INFLIGHT)
         return call->p.doubt ? SLOT_DOUBT : SLOT_NOT_RUN;
     switch (status) {

@@ -258,6 +258,10 @@ static void write_promote(struct io_op *op, const Hf__WriteRep *rep)
         write_end(op, rep->obj, HF_E_IO);
         return;
     }
+    if (op->call.change) { /* never asked for with data: its reply may be a stored one, without content */
+        write_again(op);
+        return;
+    }
     op->held = op->call.msg;
     hf_rpc_msg_ref(op->held);
     write_data(op);
@@ -316,11 +320,13 @@ static void write_begin(struct io_op *op)
     req->len = io->len;
     req->stable = io->stable;
     req->owner_override = io->owner_override;
-    op->call.change = true;
     op->call.bulk_n = 0;
     if (io->len <= inline_max && io->offset <= inline_max - io->len)
         for (unsigned i = 0; i < io->data_n; i++)
             op->call.bulk[op->call.bulk_n++] = io->data[i];
+    /* Without data it only asks where to: harmless to repeat, and a stored reply would come without the
+     * content to promote. */
+    op->call.change = op->call.bulk_n > 0;
     hf__meta__write(hf_client_meta(c), req, on_write, &op->call);
 }
 

@@ -30,6 +30,7 @@
 #define HF_META_NAME_MAX  255u
 #define HF_META_LINK_MAX  65000u
 #define HF_META_SYMLINK_MAX 4095u
+#define HF_META_FILE_MAX  (UINT64_C(1) << 53) /* bytes; beyond it FBIG */
 
 /* For hf_store_open. */
 extern const char *const hf_meta_tables[];
@@ -97,8 +98,9 @@ int hf_meta_map_put(struct hf_meta *m, const Hf__MapGetRep *map);
 /* ---- exactly once: the reply slots of sessions ---- */
 
 enum hf_meta_slot { HF_SLOT_RUN, HF_SLOT_REPLAY };
-/* RUN: first time. REPLAY: *ret_status and *ret_reply (valid until the next store call) are the stored
- * answer. SEQUENCE: too old, or a gap; NOSESSION; INVAL: slot out of range. */
+/* RUN: first time: any sequence above the stored one; gaps are normal, for an operation that changed nothing
+ * (failed, or had nothing to do) is not stored and yet uses its sequence up. REPLAY: *ret_status and *ret_reply (valid until the next store call) are the stored
+ * answer. SEQUENCE: older than the stored one; NOSESSION; INVAL: slot out of range. */
 int hf_meta_slot_check(struct hf_meta *m, uint64_t session, uint32_t slot, uint64_t sequence,
                        enum hf_meta_slot *ret, int *ret_status, struct hf_slice *ret_reply);
 /* In the same transaction as the change. reply: the packed body (<= 4 KiB). */
