@@ -5,6 +5,7 @@
 
 #include "holdfast/assert.h"
 #include "holdfast/err.h"
+#include "holdfast/map.h"
 #include "shard_batch.h"
 
 /* Methods of the Meta service that never write; everything else queues while a checkpoint is
@@ -32,6 +33,14 @@ int64_t shard_now_ns(struct shard *s)
             s->now_ns + 1; /* stamps of one shard order its changes even if the clock steps back */
     s->now_ns = now;
     return now;
+}
+
+/* Generations of objects tell a reused name from an old handle; they need not be secret (handles
+ * carry a MAC), so one system call per operation would be wasted. splitmix64. */
+static uint64_t next_random(struct shard *s)
+{
+    s->random += 0x9e3779b97f4a7c15u;
+    return hf_hash_u64(s->random);
 }
 
 bool shard_seen_durable(const struct shard *s)
@@ -158,7 +167,7 @@ static void run_call(struct shard *s, struct hf_rpc_req *req)
         return;
     r.op = (struct hf_meta_op){
         .now_ns = shard_now_ns(s),
-        .random = hf_env_random_u64(s->conf.env),
+        .random = next_random(s),
         .may_grow = hf_store_may_grow(s->store, hf_loop_now_ns(s->conf.loop)) &&
                     hf_log_may_grow(s->conf.wal),
         .bulk = req->bulk,

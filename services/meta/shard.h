@@ -79,6 +79,7 @@ struct shard {
     struct hf_meta *meta;
     uint64_t boot;           /* random per start: part of write verifiers */
     int64_t now_ns;          /* wall clock that never goes back */
+    uint64_t random;         /* state of the generator of object generations; seeded at start */
     struct batch *open;      /* NULL: nothing changed since the last one was sent */
     struct hf_list inflight; /* batches sent to the log and not yet durable, oldest first */
     struct hf_list spare;    /* batches for reuse */

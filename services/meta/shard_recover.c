@@ -140,6 +140,7 @@ int shard_open(const struct shard_conf *c, const struct hf_meta_format *format, 
         return HF_E_NOMEM;
     s->conf = *c;
     s->boot = hf_env_random_u64(c->env);
+    s->random = hf_env_random_u64(c->env);
     rc = batch_init(s);
     if (rc)
         goto fail;
