@@ -80,7 +80,8 @@ struct hf_meta_opts {
     bool noatime;           /* never update access times on reads; default is relatime: when the old one
                              * is not newer than mtime or ctime, or older than 24 h */
 };
-/* VERSION, CORRUPT, NOENT. Loads counters into memory; call again after replaying redo. */
+/* VERSION, CORRUPT, NOENT; INVAL: the store holds another shard. Loads counters into memory; call again
+ * after replaying redo. */
 int hf_meta_open(const struct hf_meta_opts *o, struct hf_meta **ret);
 void hf_meta_free(struct hf_meta *m);
 ProtobufCService *hf_meta_service(struct hf_meta *m);
@@ -99,8 +100,9 @@ int hf_meta_map_put(struct hf_meta *m, const Hf__MapGetRep *map);
 
 enum hf_meta_slot { HF_SLOT_RUN, HF_SLOT_REPLAY };
 /* RUN: first time: any sequence above the stored one; gaps are normal, for an operation that changed nothing
- * (failed, or had nothing to do) is not stored and yet uses its sequence up. REPLAY: *ret_status and *ret_reply (valid until the next store call) are the stored
- * answer. SEQUENCE: older than the stored one; NOSESSION; INVAL: slot out of range. */
+ * (failed, or had nothing to do) is not stored and yet uses its sequence up. REPLAY: *ret_status and
+ * *ret_reply (valid until the next store call) are the stored answer. SEQUENCE: older than the stored one;
+ * NOSESSION; INVAL: slot out of range. */
 int hf_meta_slot_check(struct hf_meta *m, uint64_t session, uint32_t slot, uint64_t sequence,
                        enum hf_meta_slot *ret, int *ret_status, struct hf_slice *ret_reply);
 /* In the same transaction as the change. reply: the packed body (<= 4 KiB). */

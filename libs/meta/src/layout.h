@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The stored layout of a shard: every table, key and value that meta puts into the store. This
+ * header is the format; what it says stays true for every file system of HF_META_FORMAT.
+ *
+ *   keys    big-endian, so that memcmp sorts them; E4 = 0xffffffff - snapshot epoch, so that the
+ * newest version of a key sorts first. The live tree is epoch 0: snapshots are not made yet. values
+ * little-endian; byte 0 is the value's version. The structs below give sizes and offsets, pinned by
+ * static_assert; a value is never cast to them but read and written field by field. inode numbers
+ * 0 | shard(16) | local(47): positive as int64. A local number is used once. cookies hash(50) << 13
+ * | slot(13): below 2^63. See fold.h for the hash; hash 0 counts as 1, so that cookies 0 (start), 1
+ * (".") and 2 ("..") are never an entry's.
+ *
+ * Everything that is read comes from a disk: decoders check lengths, versions and ranges before use
+ * and say CORRUPT.
+ *
+ * A regular file is either inline or chunked, and goes from inline to chunked once:
+ *   inline   content in table data; the row may be shorter than the file's size, the rest reads as
+ * zeros, and a file without content has no row. chunked  struct hf_layout_disk follows the inode.
+ * nchunks bounds the chunks that may exist: it is raised before a chunk is handed out for writing,
+ * so that removal finds every chunk.
+ *
+ * Parent pointers: a directory's names its parent (the root's: itself). Another object's is 0 (not
+ * known) or a directory that holds one of its names: create, link (if unknown) and rename set it,
+ * removing a name in that very directory while others remain sets it to 0.
+ */
+#ifndef HOLDFAST_META_LAYOUT_H
+#define HOLDFAST_META_LAYOUT_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "holdfast/buf.h"
+#include "holdfast/meta.h"
+
+/* X(ID, "name")            key                   value */
+#define HF_META_TABLES(X)                                                                          \
+    X(META,                                                                                        \
+      "meta") /*      ascii name            struct hf_format_disk, _counter_disk, _map_disk */     \
+    X(INO,                                                                                         \
+      "ino") /*      ino8 E4               struct hf_ino_disk [struct hf_layout_disk segs4..] */   \
+    X(DENT, "dent") /*      dir8 cookie8 E4       struct hf_dent_disk name */                      \
+    X(DATA, "data") /*      ino8 E4               struct hf_data_disk bytes */                     \
+    X(XAT, "xat")   /*      ino8 ns1 hash8 E4     name, value */                                   \
+    X(SESS, "sess") /*      session8              struct hf_sess_disk client */                    \
+    X(SLOT, "slot") /*      session8 slot2        struct hf_slot_disk reply */                     \
+    X(OPN, "opn")   /*      ino8 owner..          opens */                                         \
+    X(LK, "lk")     /*      ino8 owner..          locks, leases */                                 \
+    X(PREP, "prep") /*      tx16                  prepared part of a transaction */                \
+    X(TX, "tx")     /*      tx16                  coordinated transaction */                       \
+    X(OB, "ob")     /*      shard4 seq8           one-way message to send */                       \
+    X(IB, "ib")     /*      shard4                last message applied */                          \
+    X(GC, "gc")     /*      ino8 gen4             struct hf_gc_disk segs4.. */                     \
+    X(ORPH, "orph") /*      ino8                  unlinked but open */                             \
+    X(Q, "q")       /*      project4              usage */                                         \
+    X(SNAP, "snap") /*      epoch4                snapshot */
+
+enum hf_meta_table {
+#define X(id, name) HF_T_##id,
+    HF_META_TABLES(X)
+#undef X
+        HF_T_COUNT
+};
+
+#define HF_EPOCH_LIVE 0u
+
+/* ---- keys ---- */
+
+#define HF_KEY_INO  12u /* ino8 E4 */
+#define HF_KEY_DENT 20u /* dir8 cookie8 E4 */
+#define HF_KEY_SESS 8u
+#define HF_KEY_SLOT 10u
+#define HF_KEY_GC   12u
+
+#define HF_INO_LOCAL_BITS 47u
+#define HF_INO_LOCAL_MAX  ((UINT64_C(1) << HF_INO_LOCAL_BITS) - 1)
+#define HF_SLOT_BITS      13u
+#define HF_SLOT_COUNT     (1u << HF_SLOT_BITS) /* names of one hash in one directory */
+#define HF_HASH_BITS      50u
+
+void hf_key_ino(uint8_t key[HF_KEY_INO], uint64_t ino);
+void hf_key_dent(uint8_t key[HF_KEY_DENT], uint64_t dir, uint64_t cookie);
+void hf_key_slot(uint8_t key[HF_KEY_SLOT], uint64_t session, uint16_t slot);
+void hf_key_gc(uint8_t key[HF_KEY_GC], uint64_t ino, uint32_t gen);
+
+/* CORRUPT. Outputs untouched on error. */
+int hf_key_ino_parse(struct hf_slice key, uint64_t *ret_ino);
+int hf_key_dent_parse(struct hf_slice key, uint64_t *ret_dir, uint64_t *ret_cookie);
+int hf_key_gc_parse(struct hf_slice key, uint64_t *ret_ino, uint32_t *ret_gen);
+
+/* ---- values on disk ---- */
+
+#define HF_VALUE_VERSION 1u
+
+struct hf_ino_disk {
+    uint8_t version, type;
+    uint16_t mode;
+    uint32_t nlink, uid, gid, gen, flags, rdev_major, rdev_minor;
+    uint64_t size, allocated;
+    int64_t atime_ns, mtime_ns, ctime_ns, btime_ns;
+    uint64_t change, parent, verf;
+    uint32_t project, layout_gens;
+    uint8_t kind, pad[7];
+};
+struct hf_layout_disk {
+    uint32_t pool, chunk_bytes, gen, fence, nchunks;
+    uint16_t nsegs;
+    uint8_t trim, pad;
+    uint64_t trim_from, trim_to;
+};
+struct hf_dent_disk {
+    uint8_t version, type;
+    uint16_t flags;
+    uint32_t name_len;
+    uint64_t child;
+};
+struct hf_data_disk {
+    uint8_t version, pad[3];
+    uint32_t len;
+};
+struct hf_sess_disk {
+    uint8_t version, pad;
+    uint16_t client_len;
+    uint32_t nslots;
+    int64_t opened_ns, seen_ns;
+};
+struct hf_slot_disk {
+    uint8_t version, pad[3];
+    int32_t status;
+    uint64_t sequence;
+};
+struct hf_gc_disk {
+    uint8_t version, pad;
+    uint16_t nsegs;
+    uint32_t nchunks;
+    int64_t due_ns;
+    uint32_t pool, chunk_bytes;
+};
+struct hf_format_disk {
+    uint8_t version, pad[3];
+    uint32_t format, shard, root_gen;
+    int64_t created_ns;
+    uint8_t cookie_key[16];
+};
+struct hf_counter_disk {
+    uint8_t version, pad[7];
+    uint64_t value;
+};
+struct hf_map_disk {
+    uint8_t version, pad[3];
+    uint32_t len;
+};
+
+#define HF_AT(type, field, offset)                                                                 \
+    static_assert(offsetof(struct type, field) == (offset), #type "." #field)
+static_assert(sizeof(struct hf_ino_disk) == 120, "inode");
+HF_AT(hf_ino_disk, type, 1);
+HF_AT(hf_ino_disk, mode, 2);
+HF_AT(hf_ino_disk, nlink, 4);
+HF_AT(hf_ino_disk, uid, 8);
+HF_AT(hf_ino_disk, gid, 12);
+HF_AT(hf_ino_disk, gen, 16);
+HF_AT(hf_ino_disk, flags, 20);
+HF_AT(hf_ino_disk, rdev_major, 24);
+HF_AT(hf_ino_disk, rdev_minor, 28);
+HF_AT(hf_ino_disk, size, 32);
+HF_AT(hf_ino_disk, allocated, 40);
+HF_AT(hf_ino_disk, atime_ns, 48);
+HF_AT(hf_ino_disk, mtime_ns, 56);
+HF_AT(hf_ino_disk, ctime_ns, 64);
+HF_AT(hf_ino_disk, btime_ns, 72);
+HF_AT(hf_ino_disk, change, 80);
+HF_AT(hf_ino_disk, parent, 88);
+HF_AT(hf_ino_disk, verf, 96);
+HF_AT(hf_ino_disk, project, 104);
+HF_AT(hf_ino_disk, layout_gens, 108);
+HF_AT(hf_ino_disk, kind, 112);
+static_assert(sizeof(struct hf_layout_disk) == 40, "layout");
+HF_AT(hf_layout_disk, chunk_bytes, 4);
+HF_AT(hf_layout_disk, gen, 8);
+HF_AT(hf_layout_disk, fence, 12);
+HF_AT(hf_layout_disk, nchunks, 16);
+HF_AT(hf_layout_disk, nsegs, 20);
+HF_AT(hf_layout_disk, trim, 22);
+HF_AT(hf_layout_disk, trim_from, 24);
+HF_AT(hf_layout_disk, trim_to, 32);
+static_assert(sizeof(struct hf_dent_disk) == 16, "dentry");
+HF_AT(hf_dent_disk, type, 1);
+HF_AT(hf_dent_disk, flags, 2);
+HF_AT(hf_dent_disk, name_len, 4);
+HF_AT(hf_dent_disk, child, 8);
+static_assert(sizeof(struct hf_data_disk) == 8, "data");
+HF_AT(hf_data_disk, len, 4);
+static_assert(sizeof(struct hf_sess_disk) == 24, "session");
+HF_AT(hf_sess_disk, client_len, 2);
+HF_AT(hf_sess_disk, nslots, 4);
+HF_AT(hf_sess_disk, opened_ns, 8);
+HF_AT(hf_sess_disk, seen_ns, 16);
+static_assert(sizeof(struct hf_slot_disk) == 16, "slot");
+HF_AT(hf_slot_disk, status, 4);
+HF_AT(hf_slot_disk, sequence, 8);
+static_assert(sizeof(struct hf_gc_disk) == 24, "gc");
+HF_AT(hf_gc_disk, nsegs, 2);
+HF_AT(hf_gc_disk, nchunks, 4);
+HF_AT(hf_gc_disk, due_ns, 8);
+HF_AT(hf_gc_disk, pool, 16);
+HF_AT(hf_gc_disk, chunk_bytes, 20);
+static_assert(sizeof(struct hf_format_disk) == 40, "format");
+HF_AT(hf_format_disk, format, 4);
+HF_AT(hf_format_disk, shard, 8);
+HF_AT(hf_format_disk, root_gen, 12);
+HF_AT(hf_format_disk, created_ns, 16);
+HF_AT(hf_format_disk, cookie_key, 24);
+static_assert(sizeof(struct hf_counter_disk) == 16, "counter");
+HF_AT(hf_counter_disk, value, 8);
+static_assert(sizeof(struct hf_map_disk) == 8, "map");
+HF_AT(hf_map_disk, len, 4);
+#undef HF_AT
+
+/* Rows of table meta. */
+#define HF_ROW_FORMAT "format"
+#define HF_ROW_NEXT   "next"   /* counter: local inode numbers below it may have been used */
+#define HF_ROW_EXPORT "export" /* counter: the last export id given out */
+#define HF_ROW_MAP    "map"    /* shard 0: the cluster map, a packed MapGetRep */
+
+/* ---- values in memory ---- */
+
+enum hf_ino_kind {
+    HF_KIND_NONE = 0,   /* directories, devices, sockets, pipes */
+    HF_KIND_INLINE = 1, /* regular files, symbolic links (the target) */
+    HF_KIND_CHUNKS = 2, /* regular files */
+};
+
+#define HF_INO_EXCLUSIVE 1u /* flags: made by an EXCLUSIVE create, verf is its verifier */
+#define HF_INO_XATTR     2u /* flags: has rows in table xat */
+
+#define HF_SEGS_MAX 64u
+
+struct hf_layout {
+    uint32_t pool, chunk_bytes, gen, fence, nchunks;
+    uint16_t nsegs;
+    bool trim;
+    uint64_t trim_from, trim_to;
+    uint32_t segs[HF_SEGS_MAX];
+};
+
+struct hf_inode {
+    uint64_t ino;
+    uint8_t type, kind;
+    uint16_t mode;
+    uint32_t nlink, uid, gid, gen, flags, rdev_major, rdev_minor;
+    uint64_t size, allocated;
+    int64_t atime_ns, mtime_ns, ctime_ns, btime_ns;
+    uint64_t change, parent, verf;
+    uint32_t project, layout_gens;
+    struct hf_layout lay; /* set only if kind is HF_KIND_CHUNKS */
+};
+#define HF_INO_VALUE_MAX                                                                           \
+    (sizeof(struct hf_ino_disk) + sizeof(struct hf_layout_disk) + HF_SEGS_MAX * sizeof(uint32_t))
+
+size_t hf_ino_encode(const struct hf_inode *i, uint8_t out[HF_INO_VALUE_MAX]);
+int hf_ino_decode(struct hf_slice val, uint64_t ino, struct hf_inode *ret);
+
+struct hf_dentry {
+    uint64_t child;
+    uint8_t type;
+    uint16_t flags;
+    struct hf_slice name; /* in the value */
+};
+#define HF_DENT_VALUE_MAX (sizeof(struct hf_dent_disk) + HF_META_NAME_MAX)
+size_t hf_dent_encode(const struct hf_dentry *d, uint8_t out[HF_DENT_VALUE_MAX]);
+int hf_dent_decode(struct hf_slice val, struct hf_dentry *ret);
+
+/* out: room for sizeof(struct hf_data_disk) + len; the content is put behind the header by the
+ * caller. */
+void hf_data_encode_head(uint32_t len, uint8_t *out);
+int hf_data_decode(struct hf_slice val, struct hf_slice *ret_content);
+
+struct hf_sess {
+    uint32_t nslots;
+    int64_t opened_ns, seen_ns;
+    struct hf_slice client;
+};
+#define HF_CLIENT_NAME_MAX 255u
+#define HF_SESS_VALUE_MAX  (sizeof(struct hf_sess_disk) + HF_CLIENT_NAME_MAX)
+#define HF_SESS_SLOTS_MAX  1024u
+size_t hf_sess_encode(const struct hf_sess *s, uint8_t out[HF_SESS_VALUE_MAX]);
+int hf_sess_decode(struct hf_slice val, struct hf_sess *ret);
+
+struct hf_slot {
+    int32_t status;
+    uint64_t sequence;
+    struct hf_slice reply;
+};
+#define HF_SLOT_REPLY_MAX 4096u
+#define HF_SLOT_VALUE_MAX (sizeof(struct hf_slot_disk) + HF_SLOT_REPLY_MAX)
+size_t hf_slot_encode(const struct hf_slot *s, uint8_t out[HF_SLOT_VALUE_MAX]);
+int hf_slot_decode(struct hf_slice val, struct hf_slot *ret);
+
+struct hf_gc {
+    uint32_t nchunks, pool, chunk_bytes;
+    int64_t due_ns;
+    uint16_t nsegs;
+    uint32_t segs[HF_SEGS_MAX];
+};
+#define HF_GC_VALUE_MAX (sizeof(struct hf_gc_disk) + HF_SEGS_MAX * sizeof(uint32_t))
+size_t hf_gc_encode(const struct hf_gc *g, uint8_t out[HF_GC_VALUE_MAX]);
+int hf_gc_decode(struct hf_slice val, struct hf_gc *ret);
+
+struct hf_format_row {
+    uint32_t format, shard, root_gen;
+    int64_t created_ns;
+    uint8_t cookie_key[16];
+};
+void hf_format_encode(const struct hf_format_row *f, uint8_t out[sizeof(struct hf_format_disk)]);
+/* VERSION: another HF_META_FORMAT. */
+int hf_format_decode(struct hf_slice val, struct hf_format_row *ret);
+
+void hf_counter_encode(uint64_t value, uint8_t out[sizeof(struct hf_counter_disk)]);
+int hf_counter_decode(struct hf_slice val, uint64_t *ret);
+
+void hf_map_encode_head(uint32_t len, uint8_t out[sizeof(struct hf_map_disk)]);
+int hf_map_decode(struct hf_slice val, struct hf_slice *ret_packed);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where the chunks of a new file go: `width` different segments of a pool, drawn by free space.
+ */
+#include "meta_priv.h"
+
+#include <stdlib.h>
+
+#include "holdfast/map.h"
+
+#define CHUNK_BYTES_DEFAULT (4u << 20)
+#define CHUNK_BYTES_MIN     (64u << 10)
+#define FREE_UNIT           (UINT64_C(64) << 20) /* weights count these: less than one is full */
+#define FREE_UNKNOWN        (UINT64_C(1) << 40)  /* taken for a segment that has not said */
+#define SEGS_LIMIT          65536u
+
+void hf_place_fini(struct hf_place *p)
+{
+    free(p->pools);
+    free(p->segs);
+    *p = (struct hf_place){0};
+}
+
+static struct hf_place_seg *seg_find(const struct hf_place *p, uint32_t id)
+{
+    for (size_t k = 0; k < p->nsegs; k++)
+        if (p->segs[k].id == id)
+            return &p->segs[k];
+    return NULL;
+}
+
+static void pool_set(struct hf_place_pool *pool, const Hf__PoolEntry *e)
+{
+    bool usable = e->chunk_bytes >= CHUNK_BYTES_MIN && e->chunk_bytes <= CHUNK_BYTES_DEFAULT &&
+                  (e->chunk_bytes & (e->chunk_bytes - 1)) == 0;
+
+    pool->id = e->id;
+    pool->chunk_bytes = usable ? e->chunk_bytes : CHUNK_BYTES_DEFAULT;
+    pool->width = e->width < 1 ? 1 : e->width > HF_SEGS_MAX ? HF_SEGS_MAX : e->width;
+    pool->hot = strcmp(e->name, "hot") == 0;
+}
+
+int hf_place_set(struct hf_place *p, const Hf__MapGetRep *map)
+{
+    struct hf_place n = {.npools = map->n_pools, .nsegs = map->n_segments};
+
+    if (n.npools > SEGS_LIMIT || n.nsegs > SEGS_LIMIT)
+        return HF_E_INVAL;
+    n.pools = calloc(n.npools + 1, sizeof(*n.pools));
+    n.segs = calloc(n.nsegs + 1, sizeof(*n.segs));
+    if (!n.pools || !n.segs) {
+        hf_place_fini(&n);
+        return HF_E_NOMEM;
+    }
+    for (size_t k = 0; k < n.npools; k++)
+        pool_set(&n.pools[k], map->pools[k]);
+    for (size_t k = 0; k < n.nsegs; k++) {
+        const Hf__SegmentEntry *e = map->segments[k];
+        const struct hf_place_seg *old = seg_find(p, e->id);
+
+        if (old)
+            n.segs[k] = *old;
+        n.segs[k].id = e->id;
+        n.segs[k].pool = e->pool;
+    }
+    hf_place_fini(p);
+    *p = n;
+    return 0;
+}
+
+void hf_place_set_free(struct hf_place *p, uint32_t segment, uint64_t free_bytes)
+{
+    struct hf_place_seg *s = seg_find(p, segment);
+
+    if (s) {
+        s->known = true;
+        s->free_bytes = free_bytes;
+    }
+}
+
+/* The pool "hot", else the first one that has segments. */
+static const struct hf_place_pool *pool_pick(const struct hf_place *p)
+{
+    const struct hf_place_pool *best = NULL;
+
+    for (size_t k = 0; k < p->npools; k++) {
+        if (best && !p->pools[k].hot)
+            continue;
+        for (size_t s = 0; s < p->nsegs; s++) {
+            if (p->segs[s].pool == p->pools[k].id) {
+                best = &p->pools[k];
+                break;
+            }
+        }
+    }
+    return best;
+}
+
+/* Weights of the pool's segments; the sum. If all are full they count the same, and the segments
+ * say so. */
+static uint64_t weigh(struct hf_place *p, uint32_t pool)
+{
+    uint64_t total = 0, equal = 0;
+
+    for (size_t k = 0; k < p->nsegs; k++) {
+        struct hf_place_seg *s = &p->segs[k];
+        uint64_t free_bytes = s->known ? s->free_bytes : FREE_UNKNOWN;
+
+        s->weight = s->pool == pool ? free_bytes / FREE_UNIT : 0;
+        if (s->weight > UINT32_MAX)
+            s->weight = UINT32_MAX;
+        total += s->weight;
+    }
+    if (total)
+        return total;
+    for (size_t k = 0; k < p->nsegs; k++) {
+        p->segs[k].weight = p->segs[k].pool == pool;
+        equal += p->segs[k].weight;
+    }
+    return equal;
+}
+
+int hf_place_pick(struct hf_place *p, uint64_t random, struct hf_layout *ret)
+{
+    const struct hf_place_pool *pool = pool_pick(p);
+    uint64_t total;
+
+    if (!pool)
+        return HF_E_NOSPC;
+    memset(ret, 0, offsetof(struct hf_layout, segs));
+    ret->pool = pool->id;
+    ret->chunk_bytes = pool->chunk_bytes;
+    total = weigh(p, pool->id);
+    while (ret->nsegs < pool->width && total) {
+        uint64_t at = hf_hash_u64(random + ret->nsegs) % total;
+        size_t k = 0;
+
+        while (at >= p->segs[k].weight)
+            at -= p->segs[k++].weight;
+        ret->segs[ret->nsegs++] = p->segs[k].id;
+        total -= p->segs[k].weight;
+        p->segs[k].weight = 0;
+    }
+    return 0;
+}
+
+bool hf_layout_reserve(struct hf_layout *l, uint64_t end)
+{
+    uint64_t need = (end + l->chunk_bytes - 1) / l->chunk_bytes, step = 1;
+
+    if (need <= l->nchunks)
+        return false;
+    while (step < need && step < 64)
+        step *= 2;
+    need = hf_round_up(need, step);
+    l->nchunks = need > UINT32_MAX ? UINT32_MAX : (uint32_t)need;
+    return true;
+}
+
+int hf_layout_msg(struct hf_meta_op *op, const struct hf_layout *l, bool with_trim,
+                  Hf__Layout **ret)
+{
+    Hf__Layout *msg = hf_arena_alloc(op->arena, sizeof(*msg));
+    uint32_t *segs = hf_arena_dup(op->arena, l->segs, l->nsegs * sizeof(l->segs[0]));
+
+    if (!msg || !segs)
+        return HF_E_NOMEM;
+    hf__layout__init(msg);
+    msg->pool = l->pool;
+    msg->chunk_bytes = l->chunk_bytes;
+    msg->segments = segs;
+    msg->n_segments = l->nsegs;
+    msg->gen = l->gen;
+    msg->fence = l->fence;
+    if (with_trim)
+        hf_layout_msg_refresh(msg, l);
+    *ret = msg;
+    return 0;
+}
+
+void hf_layout_msg_refresh(Hf__Layout *msg, const struct hf_layout *l)
+{
+    msg->fence = l->fence;
+    msg->trim = l->trim;
+    msg->trim_from = l->trim ? l->trim_from : 0;
+    msg->trim_to = l->trim ? l->trim_to : 0;
+}

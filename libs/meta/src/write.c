@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Writing. The bytes of an inline file are written here; those of a chunked one go to segments, by
+ * the writer, in three steps: WRITE hands out the layout, the writer writes the chunks, WRITE_END
+ * moves size and times.
+ *
+ * A file that outgrows inline_max moves to chunks ("promotion"): WRITE hands out a layout and the
+ * present content, the writer writes both to the chunks and PROMOTE swaps, if nothing changed
+ * meanwhile. Until then the chunks belong to an entry of the gc table which is made together with
+ * the layout, so that a writer that dies leaves no orphans; PROMOTE takes it back, if it has not
+ * fallen due.
+ *
+ * Every chunk that is handed out is first counted in nchunks (see layout.h). A layout's fence rises
+ * with each truncation and again when its trimming is done: who still holds an older one is sent
+ * back to WRITE.
+ */
+#include "meta_priv.h"
+
+#define PROMOTE_NS    (INT64_C(600) * HF_NSEC_PER_SEC)
+#define ALLOC_INLINE  512u
+#define ALLOC_CHUNKED 65536u
+
+/* Size and times after content was written up to `end`. */
+static void written(struct hf_inode *i, const Hf__Cred *c, uint64_t end, int64_t now_ns)
+{
+    if (end > i->size)
+        i->size = end;
+    if (i->kind == HF_KIND_CHUNKS && hf_round_up(end, ALLOC_CHUNKED) > i->allocated)
+        i->allocated = hf_round_up(end, ALLOC_CHUNKED);
+    hf_kill_suid(i, c);
+    hf_touch(i, now_ns, true);
+}
+
+static int write_inline(struct hf_meta *m, struct hf_meta_op *op, const Hf__WriteReq *q,
+                        struct hf_obj *o)
+{
+    size_t head = sizeof(struct hf_data_disk), at = (size_t)q->offset, end = at + q->len, len;
+    struct hf_slice old;
+    uint8_t *row;
+    int r;
+
+    if (op->bulk.len != q->len)
+        return HF_E_INVAL;
+    r = hf_data_get(m, o->i.ino, &old);
+    if (r)
+        return r;
+    len = old.len > end ? old.len : end;
+    row = hf_arena_alloc(op->arena, head + len);
+    if (!row)
+        return HF_E_NOMEM;
+    if (old.len)
+        memcpy(row + head, old.data, old.len);
+    if (at > old.len)
+        memset(row + head + old.len, 0, at - old.len);
+    memcpy(row + head + at, op->bulk.data, q->len);
+    r = hf_event(op, HF__EVENT_OP__EV_WRITE, &o->i, o->i.parent, hf_slice(NULL, 0), q->cred);
+    if (r == 0)
+        r = hf_data_put(m, o->i.ino, row, (uint32_t)len);
+    if (r)
+        return r;
+    o->i.allocated = hf_round_up(len, ALLOC_INLINE);
+    written(&o->i, q->cred, end, op->now_ns);
+    op->event.size = o->i.size;
+    op->lazy = q->stable == HF__STABLE__UNSTABLE;
+    return hf_obj_save(m, o);
+}
+
+static int layout_event(struct hf_meta_op *op, const struct hf_inode *i, const Hf__Cred *c)
+{
+    return hf_event(op, HF__EVENT_OP__EV_LAYOUT, i, i->parent, hf_slice(NULL, 0), c);
+}
+
+/* The file is chunked, or becomes so here because it has no content yet. */
+static int write_chunks(struct hf_meta *m, struct hf_meta_op *op, const Hf__WriteReq *q,
+                        Hf__WriteRep *p, struct hf_obj *o)
+{
+    struct hf_layout *l = &o->i.lay;
+    bool fresh = o->i.kind == HF_KIND_INLINE, changed;
+    int r = fresh ? hf_place_pick(&m->place, op->random, l) : 0;
+
+    if (r)
+        return r;
+    if (fresh) {
+        l->gen = ++o->i.layout_gens;
+        l->fence = 1;
+        o->i.kind = HF_KIND_CHUNKS;
+    }
+    changed = hf_layout_reserve(l, q->offset + q->len) || fresh;
+    p->next = HF__WRITE_NEXT__WRITE_CHUNKS;
+    r = hf_layout_msg(op, l, true, &p->layout);
+    if (r || !changed)
+        return r;
+    r = layout_event(op, &o->i, q->cred);
+    return r ? r : hf_obj_save(m, o);
+}
+
+static int write_promote(struct hf_meta *m, struct hf_meta_op *op, const Hf__WriteReq *q,
+                         Hf__WriteRep *p, struct hf_obj *o)
+{
+    struct hf_slice content;
+    struct hf_layout l;
+    uint64_t end = q->offset + q->len;
+    int r = hf_place_pick(&m->place, op->random, &l);
+
+    if (r == 0)
+        r = hf_data_get(m, o->i.ino, &content);
+    if (r)
+        return r;
+    l.gen = ++o->i.layout_gens;
+    l.fence = 1;
+    hf_layout_reserve(&l, end > content.len ? end : content.len);
+    op->reply_bulk = hf_slice(hf_arena_dup(op->arena, content.data, content.len), content.len);
+    if (!op->reply_bulk.data)
+        return HF_E_NOMEM;
+    p->next = HF__WRITE_NEXT__WRITE_PROMOTE;
+    p->promote_change = o->i.change;
+    r = hf_layout_msg(op, &l, false, &p->layout);
+    if (r == 0)
+        r = layout_event(op, &o->i, q->cred);
+    if (r == 0)
+        r = hf_gc_put(m, o->i.ino, &l, op->now_ns + PROMOTE_NS);
+    return r ? r : hf_obj_save(m, o);
+}
+
+/* What holds for [offset, offset + len) whoever writes. */
+static int range_check(const struct hf_inode *i, uint64_t offset, uint32_t len)
+{
+    if (offset > HF_META_FILE_MAX)
+        return i->type == HF__FILE_TYPE__FT_REG ? HF_E_FBIG : HF_E_INVAL;
+    return hf_size_check(i, offset + len);
+}
+
+int hf_meta_op_write(struct hf_meta *m, struct hf_meta_op *op, const Hf__WriteReq *q,
+                     Hf__WriteRep *p)
+{
+    uint64_t end;
+    struct hf_obj o;
+    int r = hf_obj_load_wcc(m, op, q->ino, q->gen, &o, &p->obj);
+
+    p->boot = op->boot;
+    p->next = HF__WRITE_NEXT__WRITE_DONE;
+    if (r == 0)
+        r = range_check(&o.i, q->offset, q->len);
+    if (r == 0)
+        r = hf_may_data(&o.i, q->cred, HF_W, q->owner_override);
+    if (r || q->len == 0)
+        return r;
+    end = q->offset + q->len;
+    if (!op->may_grow && (end > o.i.size || end > o.i.allocated))
+        return HF_E_NOSPC;
+    if (o.i.kind == HF_KIND_INLINE && end <= m->inline_max)
+        return write_inline(m, op, q, &o);
+    if (o.i.kind == HF_KIND_CHUNKS || o.i.allocated == 0)
+        return write_chunks(m, op, q, p, &o);
+    return write_promote(m, op, q, p, &o);
+}
+
+/* Finishes a write to chunks: the inode only. */
+static int finish(struct hf_meta *m, struct hf_meta_op *op, struct hf_obj *o, const Hf__Cred *c,
+                  uint64_t end, uint32_t stable)
+{
+    hf_layout_reserve(&o->i.lay, end);
+    written(&o->i, c, end, op->now_ns);
+    op->event.size = o->i.size;
+    op->lazy = stable == HF__STABLE__UNSTABLE;
+    return hf_obj_save(m, o);
+}
+
+int hf_meta_op_write_end(struct hf_meta *m, struct hf_meta_op *op, const Hf__WriteEndReq *q,
+                         Hf__WriteEndRep *p)
+{
+    struct hf_obj o;
+    int r = hf_obj_load_wcc(m, op, q->ino, q->gen, &o, &p->obj);
+
+    p->boot = op->boot;
+    if (r == 0)
+        r = range_check(&o.i, q->offset, q->len);
+    if (r || q->len == 0)
+        return r;
+    if (o.i.kind != HF_KIND_CHUNKS || o.i.lay.gen != q->layout_gen || o.i.lay.fence != q->fence)
+        return HF_E_CHANGED;
+    r = hf_size_trim_due(&o.i, q->offset + q->len);
+    if (r == 0)
+        r = hf_event(op, HF__EVENT_OP__EV_WRITE, &o.i, o.i.parent, hf_slice(NULL, 0), q->cred);
+    return r ? r : finish(m, op, &o, q->cred, q->offset + q->len, q->stable);
+}
+
+int hf_meta_op_promote(struct hf_meta *m, struct hf_meta_op *op, const Hf__PromoteReq *q,
+                       Hf__PromoteRep *p)
+{
+    Hf__Layout *msg;
+    struct hf_obj o;
+    int r = hf_obj_load_wcc(m, op, q->ino, q->gen, &o, &p->obj);
+
+    p->boot = op->boot;
+    if (r == 0)
+        r = range_check(&o.i, q->offset, q->len);
+    if (r)
+        return r;
+    if (o.i.kind != HF_KIND_INLINE || o.i.change != q->promote_change)
+        return HF_E_CHANGED;
+    r = hf_gc_claim(m, o.i.ino, q->layout_gen, op->now_ns, &o.i.lay);
+    if (r == HF_E_NOENT)
+        return HF_E_CHANGED;
+    o.i.kind = HF_KIND_CHUNKS;
+    o.i.lay.fence = 1;
+    if (r == 0)
+        r = hf_layout_msg(op, &o.i.lay, false, &msg);
+    if (r == 0)
+        r = hf_event(op, HF__EVENT_OP__EV_WRITE, &o.i, o.i.parent, hf_slice(NULL, 0), q->cred);
+    if (r == 0)
+        r = hf_gc_del(m, o.i.ino, q->layout_gen);
+    if (r == 0)
+        r = hf_data_del(m, o.i.ino);
+    if (r)
+        return r;
+    p->layout = msg;
+    if (hf_round_up(o.i.allocated, ALLOC_CHUNKED) > o.i.allocated)
+        o.i.allocated = hf_round_up(o.i.allocated, ALLOC_CHUNKED);
+    return finish(m, op, &o, q->cred, q->offset + q->len, q->stable);
+}
+
+int hf_meta_op_trim_done(struct hf_meta *m, struct hf_meta_op *op, const Hf__TrimDoneReq *q,
+                         Hf__TrimDoneRep *p)
+{
+    struct hf_layout *l;
+    Hf__Attr *attr;
+    struct hf_obj o;
+    int r = hf_obj_load(m, op, q->ino, q->gen, &o, &attr);
+
+    if (r)
+        return r;
+    if (o.i.kind != HF_KIND_CHUNKS)
+        return HF_E_CHANGED;
+    l = &o.i.lay;
+    r = hf_layout_msg(op, l, true, &p->layout);
+    if (r || !l->trim || l->gen != q->layout_gen || l->fence != q->fence)
+        return r;
+    r = layout_event(op, &o.i, NULL);
+    if (r)
+        return r;
+    /* Two writers may trim at once. With the fence moved on, what the second one still has under
+     * way is refused where new data has been written meanwhile. */
+    l->trim = false;
+    l->trim_from = l->trim_to = 0;
+    l->fence++;
+    hf_layout_msg_refresh(p->layout, l);
+    return hf_obj_save(m, &o);
+}
