@@ -547,6 +547,7 @@ static void urls_are_checked(const char *scheme)
     bool sim = strcmp(scheme, "sim") == 0;
 
     world_init(&w, scheme, NULL, NULL);
+    cr_assert(world_until(&w, world_connected, &w));
     cr_assert_eq(hf_rpc_server_listen(w.server, w.url), HF_E_ADDRINUSE);
     cr_assert_eq(hf_rpc_client_new(w.cloop, sim ? "tcp://127.0.0.1:1" : "sim://x", NULL, &c),
                  HF_E_INVAL);

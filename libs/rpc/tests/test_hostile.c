@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What strangers do to a server: bytes that are no SP handshake, connections that stop half way,
+ * lengths beyond reason, well-formed messages with bad frames. After each it must serve as before.
+ */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <nng/nng.h>
+#include <nng/protocol/reqrep0/req.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "holdfast/endian.h"
+#include "holdfast/err.h"
+#include "holdfast/wire.h"
+#include "support_rpc.h"
+
+static int tcp_connect(const struct world *w)
+{
+    struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    cr_assert_geq(fd, 0);
+    sa.sin_port = htons((uint16_t)strtoul(strrchr(w->url, ':') + 1, NULL, 10));
+    cr_assert_eq(connect(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
+    return fd;
+}
+
+static void tcp_close(int fd, bool reset)
+{
+    const struct linger now = {1, 0};
+
+    if (reset)
+        cr_assert_eq(setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)), 0);
+    (void)close(fd);
+}
+
+static void still_serves(struct world *w, uint32_t n)
+{
+    struct probe p = {0};
+
+    probe_echo(w, &p, n);
+    cr_assert_eq(probe_wait(w, &p), 0);
+    cr_assert_eq(p.boot, n);
+    cr_assert_eq(hf_rpc_client_epoch(w->client), 1);
+}
+
+static const uint8_t handshake[8] = {0, 'S', 'P', 0, 0, 0x30, 0, 0}; /* REQ */
+
+/* A thousand of each, ended by FIN or RST. */
+Test(hostile, scans_and_half_handshakes)
+{
+    static const char http[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    struct world w;
+
+    world_init(&w, "tcp", NULL, NULL);
+    still_serves(&w, 1);
+    for (unsigned i = 0; i < 1000; i++) {
+        int none = tcp_connect(&w), half = tcp_connect(&w), bad = tcp_connect(&w);
+
+        cr_assert_eq(send(half, handshake, 1 + i % 8, MSG_NOSIGNAL), 1 + i % 8);
+        cr_assert_eq(send(bad, http, sizeof(http) - 1, MSG_NOSIGNAL), (ssize_t)sizeof(http) - 1);
+        tcp_close(none, i % 2);
+        tcp_close(half, i % 2);
+        tcp_close(bad, i % 2);
+        if (i % 100 == 0)
+            still_serves(&w, i);
+    }
+    still_serves(&w, 7);
+    world_fini(&w);
+}
+
+static bool peer_closed(void *arg)
+{
+    char c[64];
+
+    return recv(*(int *)arg, c, sizeof(c), MSG_DONTWAIT) == 0;
+}
+
+Test(hostile, announces_2_to_the_62)
+{
+    static const uint8_t length[8] = {0x40, 0, 0, 0, 0, 0, 0, 0};
+    struct world w;
+    struct rusage before, after;
+    int fd;
+
+    world_init(&w, "tcp", NULL, NULL);
+    still_serves(&w, 1);
+    (void)getrusage(RUSAGE_SELF, &before);
+    fd = tcp_connect(&w);
+    cr_assert_eq(send(fd, handshake, 8, MSG_NOSIGNAL), 8);
+    cr_assert_eq(send(fd, length, 8, MSG_NOSIGNAL), 8);
+    cr_assert_eq(send(fd, "xxxx", 4, MSG_NOSIGNAL), 4);
+    cr_assert(world_until(&w, peer_closed, &fd), "the server hangs up");
+    (void)getrusage(RUSAGE_SELF, &after);
+    cr_assert_lt(after.ru_maxrss - before.ru_maxrss, 65536); /* KiB */
+    tcp_close(fd, false);
+    still_serves(&w, 2);
+    world_fini(&w);
+}
+
+/* ---- well-formed messages from a peer of our own making ---- */
+
+struct raw {
+    nng_socket sock;
+    nng_dialer dialer;
+};
+
+static void raw_open(struct raw *r, const struct world *w)
+{
+    cr_assert_eq(nng_req0_open_raw(&r->sock), 0);
+    cr_assert_eq(nng_socket_set_ms(r->sock, NNG_OPT_RECVTIMEO, 20), 0);
+    cr_assert_eq(nng_dial(r->sock, w->url, &r->dialer, 0), 0);
+}
+
+static void raw_send(const struct raw *r, const void *data, size_t len)
+{
+    nng_msg *m;
+
+    cr_assert_eq(nng_msg_alloc(&m, 0), 0);
+    cr_assert_eq(nng_msg_append_u32(m, 0x80000000u), 0);
+    cr_assert_eq(nng_msg_append(m, data, len), 0);
+    cr_assert_eq(nng_sendmsg(r->sock, m, 0), 0);
+}
+
+struct bad_frames {
+    struct world *w;
+    uint64_t want;
+};
+
+static bool bad_frames_seen(void *arg)
+{
+    const struct bad_frames *b = arg;
+    struct hf_rpc_stats st;
+
+    hf_rpc_server_stats(b->w->server, &st);
+    return st.bad_frames >= b->want;
+}
+
+Test(hostile, bad_frames_cost_the_connection)
+{
+    struct world w;
+    struct bad_frames b = {&w, 0};
+    struct hf_rpc_stats st;
+    uint64_t x = 88172645463325252ull;
+
+    world_init(&w, "tcp", NULL, NULL);
+    still_serves(&w, 1);
+    for (unsigned i = 0; i < 50; i++) {
+        struct raw r;
+        uint8_t junk[200];
+
+        for (size_t k = 0; k < sizeof(junk); k++) {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            junk[k] = (uint8_t)x;
+        }
+        if (i % 2) { /* a good header over junk */
+            const struct hf_wire_frame f = {.seq = 1, .count = 1};
+
+            hf_wire_put_header(junk, &f, sizeof(junk));
+        }
+        raw_open(&r, &w);
+        raw_send(&r, junk, sizeof(junk));
+        b.want++;
+        cr_assert(world_until(&w, bad_frames_seen, &b));
+        (void)nng_close(r.sock);
+    }
+    still_serves(&w, 2);
+    hf_rpc_server_stats(w.server, &st);
+    cr_assert_eq(st.bad_frames, 50);
+    world_fini(&w);
+}
+
+struct answer {
+    const struct raw *raw;
+    nng_msg *msg;
+};
+
+static bool answered(void *arg)
+{
+    struct answer *a = arg;
+
+    return a->msg || nng_recvmsg(a->raw->sock, &a->msg, NNG_FLAG_NONBLOCK) == 0;
+}
+
+/* Sends one call and returns the status of its answer. */
+static int raw_call(struct world *w, const struct raw *r, uint32_t seq, struct hf_wire_entry e,
+                    const char *body)
+{
+    const struct hf_wire_frame f = {.seq = seq, .count = 1};
+    uint8_t b[256];
+    struct answer a = {.raw = r};
+    struct hf_wire_frame rf;
+    struct hf_wire_reader rd;
+    struct hf_wire_entry re;
+    struct hf_slice rb, rk;
+
+    e.flags = HF_WIRE_CALL;
+    e.timeout_us = 1000000;
+    e.body_len = (uint32_t)strlen(body);
+    hf_wire_put_header(b, &f, HF_WIRE_HEADER + HF_WIRE_ENTRY + e.body_len);
+    hf_wire_put_entry(b + HF_WIRE_HEADER, &e);
+    memcpy(b + HF_WIRE_HEADER + HF_WIRE_ENTRY, body, e.body_len);
+    raw_send(r, b, HF_WIRE_HEADER + HF_WIRE_ENTRY + e.body_len);
+    cr_assert(world_until(w, answered, &a));
+    cr_assert_eq(hf_wire_open(nng_msg_body(a.msg), nng_msg_len(a.msg), &rf, &rd), 0);
+    cr_assert_eq(hf_wire_next(&rd, &re, &rb, &rk), 1);
+    cr_assert_eq(re.id, e.id);
+    cr_assert_eq(re.flags, HF_WIRE_REPLY);
+    nng_msg_free(a.msg);
+    return re.status;
+}
+
+Test(hostile, calls_that_cannot_be_served)
+{
+    uint32_t seg = hf_wire_service_id("hf.Segment");
+    struct world w;
+    struct raw r;
+
+    world_init(&w, "tcp", NULL, NULL);
+    still_serves(&w, 1);
+    raw_open(&r, &w);
+    cr_assert_eq(
+        raw_call(&w, &r, 1, (struct hf_wire_entry){.service = seg, .method = 3, .id = 5}, ""), 0);
+    cr_assert_eq(raw_call(&w, &r, 2, (struct hf_wire_entry){.service = seg, .method = 3, .id = 6},
+                          "\xff\xff\xff\xff"),
+                 HF_E_PROTO);
+    cr_assert_eq(
+        raw_call(&w, &r, 3, (struct hf_wire_entry){.service = seg, .method = 7, .id = 7}, ""),
+        HF_E_NOTSUPP);
+    cr_assert_eq(raw_call(&w, &r, 4, (struct hf_wire_entry){.service = seg + 1, .id = 8}, ""),
+                 HF_E_NOTSUPP);
+    cr_assert_eq(w.executed, 2);
+    (void)nng_close(r.sock);
+    still_serves(&w, 2);
+    world_fini(&w);
+}
+
+/* A message seen before is not run again; a missing one ends the connection. */
+Test(hostile, sequence_of_messages)
+{
+    struct hf_wire_entry e = {.service = hf_wire_service_id("hf.Segment"), .method = 3};
+    const struct hf_wire_frame again = {.seq = 1, .count = 1}, gap = {.seq = 9, .count = 1};
+    struct world w;
+    struct bad_frames b = {&w, 1};
+    uint8_t f[HF_WIRE_HEADER + HF_WIRE_ENTRY];
+    struct raw r;
+
+    world_init(&w, "tcp", NULL, NULL);
+    raw_open(&r, &w);
+    cr_assert_eq(raw_call(&w, &r, 1, e, ""), 0);
+    e.flags = HF_WIRE_CALL;
+    hf_wire_put_entry(f + HF_WIRE_HEADER, &e);
+    hf_wire_put_header(f, &again, sizeof(f));
+    raw_send(&r, f, sizeof(f));
+    e.id = 2;
+    cr_assert_eq(raw_call(&w, &r, 2, e, ""), 0);
+    cr_assert_eq(w.executed, 2);
+    hf_wire_put_header(f, &gap, sizeof(f));
+    raw_send(&r, f, sizeof(f));
+    cr_assert(world_until(&w, bad_frames_seen, &b));
+    cr_assert_eq(w.executed, 2);
+    (void)nng_close(r.sock);
+    still_serves(&w, 1);
+    world_fini(&w);
+}
