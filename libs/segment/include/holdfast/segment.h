@@ -50,7 +50,8 @@ struct hf_seg_opts {
 };
 
 int hf_seg_open(const struct hf_seg_opts *o, struct hf_seg **ret);
-/* Stops accepting; commits what is dirty; calls closed(arg) on the loop when the last operation ended. */
+/* Stops accepting (later ops: CLOSED); commits what is dirty; calls closed(arg) on the loop when the last
+ * operation ended, never from inside this call. The segment is gone by then. */
 void hf_seg_close(struct hf_seg *s, void (*closed)(void *arg), void *arg);
 
 enum hf_seg_op_kind { HF_SEG_READ, HF_SEG_WRITE, HF_SEG_SYNC, HF_SEG_TRUNC, HF_SEG_DELETE };
@@ -59,16 +60,19 @@ enum hf_seg_op_kind { HF_SEG_READ, HF_SEG_WRITE, HF_SEG_SYNC, HF_SEG_TRUNC, HF_S
 struct hf_seg_op {
     enum hf_seg_op_kind kind;
     struct hf_chunk_id id;
-    uint32_t fence;          /* WRITE, TRUNC: FENCED if the chunk has seen a higher one */
-    uint32_t offset, len;    /* TRUNC: len = new length */
+    uint32_t fence;          /* WRITE, TRUNC: FENCED if the chunk has seen a higher one. A TRUNC with a fence
+                              * makes the chunk if it does not exist, to remember the fence */
+    uint32_t offset, len;    /* TRUNC: len = new length; never makes the chunk longer */
     void *data;              /* READ: filled (len bytes, zeros beyond the chunk's end); WRITE: const */
     uint32_t *crcs;          /* one per block touched, each over the piece of the request in that block.
-                              * WRITE: checked before anything is stored (CORRUPT); READ: filled */
+                              * WRITE: checked before anything is stored (CORRUPT); READ: filled for
+                              * [offset, offset + len_done), may be NULL */
     bool stable;             /* WRITE: durable before done */
-    void (*done)(struct hf_seg_op *op);
+    void (*done)(struct hf_seg_op *op); /* at the end of a turn, never from inside hf_seg_submit */
     void *arg;
     /* results */
-    int status;              /* 0, IO, CORRUPT (a block's checksum does not match), NOSPC, FENCED, INVAL.
+    int status;              /* 0, IO, CORRUPT (a block's checksum does not match), NOSPC, FENCED, INVAL,
+                              * NOMEM, CLOSED. On an error of READ data is all zeros.
                               * READ, SYNC of a chunk that does not exist: 0 with len_done 0. */
     uint32_t len_done;       /* READ: bytes of the range below the chunk's end */
     uint64_t freed;          /* DELETE */
@@ -94,7 +98,8 @@ struct hf_seg_stat {
 /* May block briefly in the backend's space(). */
 int hf_seg_stat(struct hf_seg *s, struct hf_seg_stat *ret);
 
-/* Lists chunks in a fixed order, after `after` (NULL: from the start); blocking, on any thread.
+/* Lists chunks in the order of their ids, after `after` (NULL: from the start); blocking, on any thread. Sees
+ * what is on the backend: what is not yet committed has the old length.
  * Calls fn until it returns non-zero. verify: reads and checks every block; status tells. */
 struct hf_seg_info {
     struct hf_chunk_id id;
