@@ -16,12 +16,7 @@
 #define CHUNK_BYTES (4u << 20)
 
 struct process {
-#define HF_FIELD_STR                                      char *
-#define HF_FIELD_U64                                      uint64_t
-#define HF_FIELD_MS                                       uint64_t
-#define HF_FIELD_BOOL                                     bool
-#define HF_FIELD_LIST                                     struct hf_conf_list
-#define X(section, key, kind, field, def, min, max, help) HF_FIELD_##kind field;
+#define X(section, key, kind, type, def, min, max, help) type section##_##key;
 #include "conf.def"
 #include "process.def"
 #undef X
@@ -33,8 +28,9 @@ struct process {
 };
 
 static const struct hf_conf_key keys[] = {
-#define X(section, key, kind, field, def, min, max, help)                                          \
-    {section, key, HF_CONF_##kind, def, min, max, help, offsetof(struct process, field)},
+#define X(section, key, kind, type, def, min, max, help)                                           \
+    {#section, #key, HF_CONF_##kind, def,                                                          \
+     min,      max,  help,           offsetof(struct process, section##_##key)},
 #include "conf.def"
 #include "process.def"
 #undef X
@@ -107,12 +103,12 @@ static int first_export(struct process *p)
     static char *clients[] = {loopback4, loopback6};
     Hf__ExportEntry *e = hf_arena_zalloc(&p->arena, sizeof(*e));
     Hf__ExportEntry **list = hf_arena_zalloc(&p->arena, sizeof(Hf__ExportEntry *));
-    size_t len = strlen(p->fs) + 2;
+    size_t len = strlen(p->meta_fs) + 2;
     char *path = hf_arena_alloc(&p->arena, len);
 
     if (!e || !list || !path)
         return HF_E_NOMEM;
-    (void)snprintf(path, len, "/%s", p->fs);
+    (void)snprintf(path, len, "/%s", p->meta_fs);
     hf__export_entry__init(e);
     e->id = 1;
     e->path = path;
@@ -131,22 +127,22 @@ static int make_map(struct process *p, struct hf_buf *out)
     int rc = 0;
 
     hf__map_get_rep__init(&p->map);
-    p->map.pools = hf_arena_zalloc(&p->arena, p->segments.n * sizeof(Hf__PoolEntry *));
-    p->map.segments = hf_arena_zalloc(&p->arena, p->segments.n * sizeof(Hf__SegmentEntry *));
+    p->map.pools = hf_arena_zalloc(&p->arena, p->meta_segments.n * sizeof(Hf__PoolEntry *));
+    p->map.segments = hf_arena_zalloc(&p->arena, p->meta_segments.n * sizeof(Hf__SegmentEntry *));
     p->map.handle_key.data = hf_arena_alloc(&p->arena, 16);
     if (!p->map.pools || !p->map.segments || !p->map.handle_key.data)
         return HF_E_NOMEM;
     p->map.handle_key.len = 16;
     hf_env_random(p->env, p->map.handle_key.data, 16);
     p->map.version = 1;
-    p->map.fs_name = p->fs;
+    p->map.fs_name = p->meta_fs;
     p->map.fsid = hf_env_random_u64(p->env);
     p->map.root_ino = 2;
     p->map.root_gen = (uint32_t)hf_env_random_u64(p->env) | 1u;
     p->map.shard_count = (uint32_t)p->meta_shards;
     p->map.inline_max = (uint32_t)p->meta_inline_max;
-    for (size_t i = 0; i < p->segments.n && rc == 0; i++)
-        rc = add_segment(p, p->segments.items[i], out);
+    for (size_t i = 0; i < p->meta_segments.n && rc == 0; i++)
+        rc = add_segment(p, p->meta_segments.items[i], out);
     return rc ? rc : first_export(p);
 }
 
@@ -167,11 +163,11 @@ static int run(struct process *p, struct hf_buf *out)
         .env = p->env,
         .log = p->log,
         .faults = p->faults,
-        .dir = p->dir,
+        .dir = p->meta_dir,
         .threads = (unsigned)p->meta_threads,
-        .listen = (const char *const *)p->listen.items,
-        .nlisten = (unsigned)p->listen.n,
-        .insecure = p->insecure,
+        .listen = (const char *const *)p->meta_listen.items,
+        .nlisten = (unsigned)p->meta_listen.n,
+        .insecure = p->meta_insecure,
         .map = &p->map,
         .checkpoint_changes = p->meta_checkpoint_changes,
         .checkpoint_idle_ms = p->meta_checkpoint_idle,

@@ -45,6 +45,12 @@ static int open_shard(struct hf_metasvc *s, uint32_t id, const struct hf_meta_fo
     struct hf_buf path = {0};
     int rc = hf_buf_printf(&path, "%s/shards/%05" PRIu32, s->opts.dir, id);
 
+    if (rc == 0 && !format && access((const char *)path.data, F_OK) != 0) {
+        (void)snprintf(err, err_bytes,
+                       "shard %" PRIu32 ": %s is missing; restore it, it is not made anew", id,
+                       (const char *)path.data);
+        rc = HF_E_NOENT;
+    }
     if (rc == 0)
         rc = shard_open(
             &(struct shard_conf){

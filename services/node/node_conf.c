@@ -19,8 +19,9 @@
 #define CHUNK_BYTES       (4u << 20)
 
 const struct hf_conf_key node_conf_keys[] = {
-#define X(section, key, kind, field, def, min, max, help)                                          \
-    {section, key, HF_CONF_##kind, def, min, max, help, offsetof(struct node_conf, field)},
+#define X(section, key, kind, type, def, min, max, help)                                           \
+    {#section, #key, HF_CONF_##kind, def,                                                          \
+     min,      max,  help,           offsetof(struct node_conf, section##_##key)},
 #include "../meta/conf.def"
 #include "../nfs/conf.def"
 #include "conf.def"

@@ -17,12 +17,7 @@
 #include "holdfast/wire/meta.pb-c.h"
 
 struct node_conf {
-#define HF_FIELD_STR                                      char *
-#define HF_FIELD_U64                                      uint64_t
-#define HF_FIELD_MS                                       uint64_t
-#define HF_FIELD_BOOL                                     bool
-#define HF_FIELD_LIST                                     struct hf_conf_list
-#define X(section, key, kind, field, def, min, max, help) HF_FIELD_##kind field;
+#define X(section, key, kind, type, def, min, max, help) type section##_##key;
 #include "../meta/conf.def"
 #include "../nfs/conf.def"
 #include "conf.def"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support_meta.h"
 
-#include <criterion/criterion.h>
 #include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "holdfast/assert.h"
 #include "holdfast/err.h"
 
 static const char *listen_urls[1];
@@ -21,18 +21,22 @@ static void on_fatal(void *arg, const char *what)
     __atomic_fetch_add(&f->fatal, 1, __ATOMIC_SEQ_CST);
 }
 
-void fixture_init(struct fixture *f, const char *faults)
+void fixture_init_in(struct fixture *f, const char *dir, const char *faults)
 {
     static char name[] = "main";
     static uint8_t key[16] = "0123456789abcde";
     const char *bad;
 
     memset(f, 0, sizeof(*f));
-    (void)snprintf(f->dir, sizeof(f->dir), "/tmp/hf-meta-XXXXXX");
-    cr_assert(mkdtemp(f->dir));
+    if (dir) {
+        (void)snprintf(f->dir, sizeof(f->dir), "%s", dir);
+    } else {
+        (void)snprintf(f->dir, sizeof(f->dir), "/tmp/hf-meta-XXXXXX");
+        HF_ASSERT(mkdtemp(f->dir));
+    }
     (void)snprintf(f->url, sizeof(f->url), "inproc://%s/meta", f->dir);
-    cr_assert_eq(hf_env_real_new(&f->env), 0);
-    cr_assert_eq(hf_faults_new(faults, &f->faults, &bad), 0);
+    HF_ASSERT(hf_env_real_new(&f->env) == 0);
+    HF_ASSERT(hf_faults_new(faults, &f->faults, &bad) == 0);
     hf__map_get_rep__init(&f->map);
     f->map.version = 1;
     f->map.fs_name = name;
@@ -57,14 +61,19 @@ void fixture_init(struct fixture *f, const char *faults)
     };
 }
 
+void fixture_init(struct fixture *f, const char *faults)
+{
+    fixture_init_in(f, NULL, faults);
+}
+
 int fixture_start(struct fixture *f)
 {
     int rc = hf_metasvc_new(&f->opts, &f->svc, f->err, sizeof(f->err));
 
     if (rc)
         return rc;
-    cr_assert_eq(hf_loop_new(f->env, "test", &f->loop), 0);
-    cr_assert_eq(hf_rpc_client_new(f->loop, f->url, NULL, &f->client), 0);
+    HF_ASSERT(hf_loop_new(f->env, "test", &f->loop) == 0);
+    HF_ASSERT(hf_rpc_client_new(f->loop, f->url, NULL, &f->client) == 0);
     return 0;
 }
 
@@ -299,7 +308,7 @@ unsigned create_many(struct fixture *f, const char *prefix, unsigned n, unsigned
     struct many m = {.f = f, .prefix = prefix, .n = n, .acked = acked, .arg = arg};
     struct lane *lanes = calloc(depth, sizeof(*lanes));
 
-    cr_assert(lanes);
+    HF_ASSERT(lanes);
     for (unsigned i = 0; i < depth; i++) {
         lanes[i].m = &m;
         lanes[i].idle = true;

@@ -26,6 +26,8 @@ struct fixture {
 };
 
 void fixture_init(struct fixture *f, const char *faults);
+/* In a folder that exists; NULL: a new one. */
+void fixture_init_in(struct fixture *f, const char *dir, const char *faults);
 int fixture_start(struct fixture *f); /* service and client; f->err */
 void fixture_stop(struct fixture *f); /* keeps the folder */
 void fixture_fini(struct fixture *f); /* removes it */

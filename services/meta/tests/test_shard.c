@@ -167,27 +167,19 @@ Test(shard, a_full_shard_refuses_growth_and_goes_on_removing)
     fixture_fini(&f);
 }
 
-Test(shard, a_damaged_log_is_refused_and_untouched)
+Test(shard, a_lost_shard_is_not_replaced_by_an_empty_one)
 {
     struct fixture f;
-    char path[128];
+    char path[128], moved[160];
 
     fixture_init(&f, NULL);
-    f.opts.checkpoint_idle_ms = 60000;
     cr_assert_eq(fixture_start(&f), 0, "%s", f.err);
     fixture_stop(&f);
     (void)snprintf(path, sizeof(path), "%s/shards/00002", f.dir);
-    char moved[160];
     (void)snprintf(moved, sizeof(moved), "%s.away", path);
     cr_assert_eq(rename(path, moved), 0);
-    cr_assert_neq(fixture_start(&f), 0, "a shard that got lost is not replaced by an empty one");
+    cr_assert_neq(fixture_start(&f), 0);
     cr_assert(strstr(f.err, "shard 2"), "%s", f.err);
-    char cmd_dir[160];
-    (void)snprintf(cmd_dir, sizeof(cmd_dir), "%s/lock.mdb", path);
-    (void)unlink(cmd_dir);
-    (void)snprintf(cmd_dir, sizeof(cmd_dir), "%s/data.mdb", path);
-    (void)unlink(cmd_dir);
-    (void)rmdir(path);
     cr_assert_eq(rename(moved, path), 0);
     cr_assert_eq(fixture_start(&f), 0, "%s", f.err);
     fixture_fini(&f);
@@ -202,26 +194,29 @@ static const char *const crash_points[] = {
     "shard.checkpoint=crash@1",
 };
 
-static void tell(void *arg, unsigned i)
+/* Starts the child (crash_child.c) on the fixture's folder; *ret_fd gives a number per acknowledged
+ * file. The child is a program of its own because nng, which Criterion uses too, does not survive a
+ * fork. */
+static pid_t start_child(const struct fixture *f, const char *faults, int *ret_fd)
 {
-    int fd = *(int *)arg;
+    char path[4096], fd[16];
+    ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 32);
+    int pipes[2];
+    pid_t pid;
 
-    if (write(fd, &i, sizeof(i)) != (ssize_t)sizeof(i))
-        _exit(99);
-}
-
-static void crash_child(struct fixture *f, const char *faults, int fd)
-{
-    const char *bad;
-
-    if (hf_faults_new(faults, &f->faults, &bad))
-        _exit(98);
-    f->opts.faults = f->faults;
-    f->opts.checkpoint_changes = 128;
-    if (fixture_start(f))
-        _exit(97);
-    (void)create_many(f, "f", 4000, 8, tell, &fd);
-    _exit(0); /* the fault was not reached */
+    cr_assert_gt(len, 0);
+    path[len] = '\0';
+    (void)snprintf(strrchr(path, '/'), 32, "/hf-meta-crash-child");
+    cr_assert_eq(pipe(pipes), 0);
+    (void)snprintf(fd, sizeof(fd), "%d", pipes[1]);
+    pid = fork();
+    if (pid == 0) {
+        (void)execl(path, path, f->dir, faults, fd, (char *)NULL);
+        _exit(96);
+    }
+    (void)close(pipes[1]);
+    *ret_fd = pipes[0];
+    return pid;
 }
 
 ParameterizedTestParameters(shard, a_crash_at_any_step_keeps_what_was_acknowledged)
@@ -238,21 +233,17 @@ ParameterizedTest(int *index, shard, a_crash_at_any_step_keeps_what_was_acknowle
 {
     const char *point = crash_points[*index];
     struct fixture f;
-    int pipes[2], status = 0;
+    int fd, status = 0;
     unsigned i, acked = 0;
     static bool seen[4000];
 
     fixture_init(&f, NULL);
-    cr_assert_eq(pipe(pipes), 0);
-    pid_t pid = fork(); /* before this process starts anything of its own */
-    if (pid == 0)
-        crash_child(&f, point, pipes[1]);
-    (void)close(pipes[1]);
-    while (read(pipes[0], &i, sizeof(i)) == (ssize_t)sizeof(i)) {
+    pid_t pid = start_child(&f, point, &fd);
+    while (read(fd, &i, sizeof(i)) == (ssize_t)sizeof(i)) {
         seen[i] = true;
         acked++;
     }
-    (void)close(pipes[0]);
+    (void)close(fd);
     cr_assert_eq(waitpid(pid, &status, 0), pid);
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 137, "%s: child status %x after %u acks",
               point, status, acked);
