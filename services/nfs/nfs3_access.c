@@ -13,6 +13,8 @@ static void done(struct hf_vfs_req *v)
 
     if (rc == 0 && !rep)
         rc = HF_E_INTERNAL;
+    if (nfs3_blind_failure(r, rc, rep ? rep->obj : NULL))
+        return;
     res.access.status = nfs3_status(r, rc);
     if (rc == 0) {
         res.access.ACCESS3res_u.resok.access = rep->granted & r->a.access.access;

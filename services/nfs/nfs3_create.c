@@ -32,7 +32,7 @@ void nfs3_create(struct nfs_req *r)
         rc = nfs3_sattr(&a->how.createhow3_u.obj_attributes, &r->s.set);
     }
     if (rc)
-        nfs3_fail(r, rc);
+        nfs3_fail_attr(r, rc);
     else
         hf_vfs_create(r->svc->vfs, nfs3_vfs(r, done), &r->obj, a->where.name, how, &r->s.set, verf);
 }

@@ -11,6 +11,8 @@ static void done(struct hf_vfs_req *v)
     union nfs_res res;
     FSSTAT3resok *ok;
 
+    if (nfs3_blind_failure(r, v->status, rep ? rep->obj : NULL))
+        return;
     memset(&res.fsstat, 0, sizeof(res.fsstat));
     res.fsstat.status = nfs3_status(r, v->status);
     if (v->status) {

@@ -10,6 +10,8 @@ static void done(struct hf_vfs_req *v)
     const Hf__LinkRep *rep = v->rep;
     union nfs_res res;
 
+    if (nfs3_blind_failure(r, v->status, rep && rep->dir ? rep->dir->after : NULL))
+        return;
     res.link.status = nfs3_status(r, v->status);
     nfs3_post_attr(r->svc, rep ? rep->obj : NULL, &res.link.file_attributes);
     nfs3_wcc(r->svc, rep ? rep->dir : NULL, &res.link.linkdir_wcc);

@@ -15,6 +15,8 @@ static void done(struct hf_vfs_req *v)
 
     if (rc == 0 && (!rep || !rep->obj))
         rc = HF_E_INTERNAL;
+    if (nfs3_blind_failure(r, rc, rep ? rep->dir : NULL))
+        return;
     res.lookup.status = nfs3_status(r, rc);
     if (rc == 0) {
         ok = &res.lookup.LOOKUP3res_u.resok;

@@ -9,6 +9,8 @@ void nfs3_made(struct nfs_req *r, int rc, const Hf__Attr *obj, const Hf__Wcc *di
 
     if (rc == 0 && !obj)
         rc = HF_E_INTERNAL;
+    if (nfs3_blind_failure(r, rc, dir ? dir->after : NULL))
+        return;
     res.create.status = nfs3_status(r, rc);
     if (rc == 0) {
         ok = &res.create.CREATE3res_u.resok;
@@ -37,7 +39,7 @@ void nfs3_make(struct nfs_req *r, const diropargs3 *where, uint32_t type, const 
         return;
     rc = nfs3_sattr(attrs, &r->s.set);
     if (rc)
-        nfs3_fail(r, rc);
+        nfs3_fail_attr(r, rc);
     else
         hf_vfs_make(r->svc->vfs, nfs3_vfs(r, done), &r->obj, where->name, type, &r->s.set, target,
                     spec.specdata1, spec.specdata2);

@@ -24,6 +24,6 @@ void nfs3_mknod(struct nfs_req *r)
         break;
     default:
         if (nfs3_handle(r, &a->where.dir, &r->obj))
-            nfs3_fail(r, HF_E_BADTYPE);
+            nfs3_fail_attr(r, HF_E_BADTYPE);
     }
 }

@@ -68,6 +68,8 @@ static void done(struct hf_vfs_req *v)
 
     if (rc == 0 && !io)
         rc = HF_E_INTERNAL;
+    if (nfs3_blind_failure(r, rc, io ? io->attr : NULL))
+        return;
     res.read.status = nfs3_status(r, rc);
     if (rc) {
         nfs3_post_attr(r->svc, io ? io->attr : NULL, &res.read.READ3res_u.file_attributes);

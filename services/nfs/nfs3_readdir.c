@@ -68,6 +68,8 @@ static void fail(struct nfs_req *r, int rc, const Hf__Attr *dir)
 {
     union nfs_res res;
 
+    if (nfs3_blind_failure(r, rc, dir))
+        return;
     res.readdir.status = nfs3_status(r, rc);
     nfs3_post_attr(r->svc, dir, &res.readdir.READDIR3res_u.dir_attributes);
     nfs3_reply(r, &res);

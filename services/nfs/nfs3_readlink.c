@@ -14,6 +14,8 @@ static void done(struct hf_vfs_req *v)
 
     if (rc == 0 && !rep)
         rc = HF_E_INTERNAL;
+    if (nfs3_blind_failure(r, rc, rep ? rep->obj : NULL))
+        return;
     res.readlink.status = nfs3_status(r, rc);
     if (rc == 0) {
         ok = &res.readlink.READLINK3res_u.resok;

@@ -10,6 +10,8 @@ static void done(struct hf_vfs_req *v)
     const Hf__RenameRep *rep = v->rep;
     union nfs_res res;
 
+    if (nfs3_blind_failure(r, v->status, rep && rep->from ? rep->from->after : NULL))
+        return;
     res.rename.status = nfs3_status(r, v->status);
     nfs3_wcc(r->svc, rep ? rep->from : NULL, &res.rename.fromdir_wcc);
     nfs3_wcc(r->svc, rep ? rep->to : NULL, &res.rename.todir_wcc);

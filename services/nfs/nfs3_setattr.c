@@ -10,6 +10,8 @@ static void done(struct hf_vfs_req *v)
     const Hf__SetattrRep *rep = v->rep;
     union nfs_res res;
 
+    if (nfs3_blind_failure(r, v->status, rep && rep->obj ? rep->obj->after : NULL))
+        return;
     res.setattr.status = nfs3_status(r, v->status);
     nfs3_wcc(r->svc, rep ? rep->obj : NULL, &res.setattr.obj_wcc);
     nfs3_reply(r, &res);
@@ -31,7 +33,7 @@ void nfs3_setattr(struct nfs_req *r)
             rc = HF_E_INVAL;
     }
     if (rc)
-        nfs3_fail(r, rc);
+        nfs3_fail_attr(r, rc);
     else
         hf_vfs_setattr(r->svc->vfs, nfs3_vfs(r, done), &r->obj, &r->s.set, a->guard.check,
                        guard_ns);

@@ -16,6 +16,8 @@ static void done(struct hf_vfs_req *v)
 
     if (rc == 0 && !io)
         rc = HF_E_INTERNAL;
+    if (nfs3_blind_failure(r, rc, io && io->wcc ? io->wcc->after : NULL))
+        return;
     res.write.status = nfs3_status(r, rc);
     if (rc == 0) {
         ok = &res.write.WRITE3res_u.resok;

@@ -5,7 +5,7 @@
  */
 #include "svc_priv.h"
 
-#define X(num, NAME, name, remembered, errors)                                                     \
+#define X(num, NAME, name, remembered, failure, errors)                                            \
     static bool decode_##name(XDR *x, union nfs_args *a)                                           \
     {                                                                                              \
         return xdr_##NAME##3args(x, &a->name);                                                     \
@@ -38,18 +38,19 @@ void nfs3_null(struct nfs_req *r)
 #define E(name) (1ull << -HF_E_##name)
 
 const struct nfs_proc nfs3_procs[NFS3_PROCS] = {
-    [0] = {"null", decode_none, NULL, nfs3_null, false, 0},
-#define X(num, NAME, name, remembered, errors)                                                     \
-    [num] = {#name, decode_##name, encode_##name, nfs3_##name, remembered, errors},
+    [0] = {"null", decode_none, NULL, nfs3_null, false, NFS_FAIL_NONE, 0},
+#define X(num, NAME, name, remembered, failure, errors)                                            \
+    [num] = {#name,      decode_##name,      encode_##name, nfs3_##name,                           \
+             remembered, NFS_FAIL_##failure, errors},
 #include "procs.def"
 #undef X
 };
 
 const struct nfs_proc mount3_procs[MOUNT3_PROCS] = {
-    [0] = {"null", decode_none, NULL, nfs3_null, false, 0},
-    [1] = {"mnt", decode_mnt, NULL, mount3_mnt, false, 0},
-    [2] = {"dump", decode_none, NULL, mount3_dump, false, 0},
-    [3] = {"umnt", decode_mnt, NULL, mount3_umnt, false, 0},
-    [4] = {"umntall", decode_none, NULL, mount3_umntall, false, 0},
-    [5] = {"export", decode_none, NULL, mount3_export, false, 0},
+    [0] = {"null", decode_none, NULL, nfs3_null, false, NFS_FAIL_NONE, 0},
+    [1] = {"mnt", decode_mnt, NULL, mount3_mnt, false, NFS_FAIL_NONE, 0},
+    [2] = {"dump", decode_none, NULL, mount3_dump, false, NFS_FAIL_NONE, 0},
+    [3] = {"umnt", decode_mnt, NULL, mount3_umnt, false, NFS_FAIL_NONE, 0},
+    [4] = {"umntall", decode_none, NULL, mount3_umntall, false, NFS_FAIL_NONE, 0},
+    [5] = {"export", decode_none, NULL, mount3_export, false, NFS_FAIL_NONE, 0},
 };

@@ -17,9 +17,7 @@
 #define SWEEP_NS      HF_NS_PER_SEC
 #define READY_POLL_NS (2 * HF_NS_PER_MS)
 
-#define DEFAULT_(field, value)                                                                     \
-    if (o->field == 0)                                                                             \
-    o->field = (value)
+#define DEFAULT_(field, value) (o->field = o->field ? o->field : (value))
 
 static void fill_defaults(struct hf_nfssvc_opts *o)
 {
@@ -117,7 +115,7 @@ static void on_end(struct hf_task *t)
     struct hf_nfssvc *s = hf_container_of(t, struct hf_nfssvc, end_task);
 
     if (s->inflight > 0) {
-        /* Completions that the vfs has queued. */
+        /* Refusals that the vfs has posted. */
         hf_loop_post(s->loop, t);
         return;
     }
@@ -145,7 +143,7 @@ static void on_stop_timer(struct hf_timer *t)
     hf_timer_cancel(&s->sweep);
     hf_client_free(s->client);
     s->client = NULL;
-    hf_loop_post(s->loop, &s->end_task);
+    on_end(&s->end_task);
 }
 
 /* Step 1. */
@@ -302,7 +300,7 @@ void hf_nfssvc_counters(const struct hf_nfssvc *s,
 #include "metrics.def"
 #undef X
     fn(arg, "nfs3_null_calls", hf_metric_get(&s->m.nfs_calls[0]));
-#define X(num, NAME, name, remembered, errors)                                                     \
+#define X(num, NAME, name, remembered, failure, errors)                                            \
     fn(arg, "nfs3_" #name "_calls", hf_metric_get(&s->m.nfs_calls[num]));                          \
     fn(arg, "nfs3_" #name "_errors", hf_metric_get(&s->m.nfs_errors[num]));
 #include "procs.def"

@@ -129,19 +129,28 @@ struct nfs_conn {
 };
 
 union nfs_args {
-#define X(num, NAME, name, remembered, errors) NAME##3args name;
+#define X(num, NAME, name, remembered, failure, errors) NAME##3args name;
 #include "procs.def"
 #undef X
     MNT3args mnt;
 };
 
 union nfs_res {
-#define X(num, NAME, name, remembered, errors) NAME##3res name;
+#define X(num, NAME, name, remembered, failure, errors) NAME##3res name;
 #include "procs.def"
 #undef X
 };
 
 struct nfs_req;
+
+/* What a failed reply carries of the objects that the call named. */
+enum nfs_failure {
+    NFS_FAIL_NONE,
+    NFS_FAIL_ATTR,   /* attributes of r->obj */
+    NFS_FAIL_WCC,    /* wcc_data of r->obj */
+    NFS_FAIL_RENAME, /* wcc_data of r->obj and r->obj2 */
+    NFS_FAIL_LINK,   /* attributes of r->obj, wcc_data of r->obj2 */
+};
 
 struct nfs_proc {
     const char *name;
@@ -149,6 +158,7 @@ struct nfs_proc {
     bool (*encode)(XDR *x, union nfs_res *res); /* NFS procedures but NULL */
     void (*run)(struct nfs_req *r);
     bool remembered;
+    enum nfs_failure failure;
     uint64_t errors; /* allowed HF_E_*, as bits */
 };
 
@@ -171,8 +181,11 @@ struct nfs_req {
         struct {
             uint32_t limit, dir_limit;
         } dir; /* READDIR* */
+        struct {
+            int rc;
+            post_op_attr attr[2]; /* of obj, obj2 */
+        } fail;                   /* while attributes for a failed reply are fetched */
     } s;
-    int status; /* of the operation, while attributes for its failure are fetched */
     struct hf_vfs_req v;
     uint8_t *rec; /* the record: inl or mem */
     size_t rec_len, rec_cap;
@@ -218,7 +231,7 @@ void nfs_req_free(struct nfs_req *r);
 
 extern const struct nfs_proc nfs3_procs[NFS3_PROCS];
 extern const struct nfs_proc mount3_procs[MOUNT3_PROCS];
-#define X(num, NAME, name, remembered, errors) void nfs3_##name(struct nfs_req *r);
+#define X(num, NAME, name, remembered, failure, errors) void nfs3_##name(struct nfs_req *r);
 #include "procs.def"
 #undef X
 void nfs3_null(struct nfs_req *r);
@@ -238,6 +251,12 @@ struct hf_vfs_req *nfs3_vfs(struct nfs_req *r, void (*done)(struct hf_vfs_req *v
 void nfs3_reply(struct nfs_req *r, union nfs_res *res);
 /* A failure of which nothing else is known. rc: HF_E_*. */
 void nfs3_fail(struct nfs_req *r, int rc);
+/* A failure after the handles were accepted: the attributes that its reply carries are fetched
+ * first. */
+void nfs3_fail_attr(struct nfs_req *r, int rc);
+/* For failures that came without attributes (known == NULL) although the object may well exist,
+ * such as those of a read-only export. true: nfs3_fail_attr has taken over. */
+bool nfs3_blind_failure(struct nfs_req *r, int rc, const Hf__Attr *known);
 /* A call that violates the protocol in what XDR does not check. */
 void nfs3_garbage(struct nfs_req *r);
 /* What the client gets for rc in this procedure. */
