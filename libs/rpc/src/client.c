@@ -431,10 +431,11 @@ out:
     hf_rpc_msg_unref(m);
 }
 
-static void on_up(void *arg, uint64_t peer)
+static void on_up(void *arg, struct hf_tr *t, uint64_t peer)
 {
     struct hf_rpc_client *c = arg;
 
+    (void)t;
     c->peer = peer;
     c->epoch++;
     chan_restart(&c->chan);
@@ -475,7 +476,7 @@ int hf_rpc_client_new(struct hf_loop *loop, const char *url, const struct hf_rpc
     for (unsigned i = 0; i < WHEEL; i++)
         hf_list_init(&c->wheel[i]);
     hf_timer_init(&c->timer, loop, on_timer);
-    rc = hf_tr_open(loop, false, &client_events, c, &c->tr);
+    rc = hf_tr_open(hf_tr_kind(url), loop, false, &client_events, c, &c->tr);
     if (rc) {
         free(c);
         return rc;

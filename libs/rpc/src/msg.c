@@ -6,6 +6,7 @@
 /* What one received message may unpack to: small repeated fields grow in memory, and a peer chooses
  * them. */
 #define MSG_ARENA_MAX ((size_t)64 << 20)
+#define PREFIX        4u /* frames lie as they do in an nng message */
 
 struct hf_rpc_msg *hf_rpc_msg_wrap(void *impl, void (*impl_free)(void *impl), uint8_t *data,
                                    size_t len)
@@ -67,9 +68,33 @@ void hf_msgq_clear(struct hf_msgq *q)
         hf_rpc_msg_unref(m);
 }
 
-int hf_tr_open(struct hf_loop *loop, bool server, const struct hf_tr_events *ev, void *arg,
-               struct hf_tr **ret)
+struct hf_rpc_msg *hf_rpc_msg_plain(struct hf_tr *t, size_t len)
 {
-    return hf_env_is_sim(hf_loop_env(loop)) ? hf_tr_sim_open(loop, server, ev, arg, ret)
-                                            : hf_tr_nng_open(loop, server, ev, arg, ret);
+    uint8_t *block = malloc(PREFIX + len);
+    struct hf_rpc_msg *m = block ? hf_rpc_msg_wrap(block, free, block + PREFIX, len) : NULL;
+
+    (void)t;
+    if (!m)
+        free(block);
+    return m;
+}
+
+enum hf_tr_kind hf_tr_kind(const char *url)
+{
+    if (strncmp(url, "sim:", 4) == 0)
+        return HF_TR_SIM;
+    return strncmp(url, "inproc:", 7) == 0 ? HF_TR_INPROC : HF_TR_NNG;
+}
+
+int hf_tr_open(enum hf_tr_kind kind, struct hf_loop *loop, bool server,
+               const struct hf_tr_events *ev, void *arg, struct hf_tr **ret)
+{
+    static int (*const open[HF_TR_KINDS])(struct hf_loop *, bool, const struct hf_tr_events *,
+                                          void *, struct hf_tr **) = {
+        [HF_TR_NNG] = hf_tr_nng_open,
+        [HF_TR_INPROC] = hf_tr_inproc_open,
+        [HF_TR_SIM] = hf_tr_sim_open,
+    };
+
+    return open[kind](loop, server, ev, arg, ret);
 }

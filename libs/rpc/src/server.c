@@ -67,7 +67,8 @@ struct service {
 
 struct hf_rpc_server {
     struct hf_loop *loop;
-    struct hf_tr *tr; /* NULL once stopped */
+    struct hf_tr *tr[HF_TR_KINDS]; /* opened by the first URL of the kind */
+    bool stopped;
     struct hf_rpc_server_opts opts;
     struct service services[SERVICES_MAX];
     unsigned nservices;
@@ -153,7 +154,7 @@ static void on_stall_timer(struct hf_timer *timer)
 
         stall_check(p);
         if (p->stall_since_ns && now - p->stall_since_ns >= STALL_NS)
-            s->tr->ops->drop(s->tr, p->id);
+            p->chan.tr->ops->drop(p->chan.tr, p->id);
         again = again || p->stall_since_ns;
     }
     if (again && !hf_timer_armed(timer))
@@ -225,8 +226,7 @@ static void refuse(struct peer *p, uint64_t id, int status)
     const struct chan_body none = {0};
 
     if (chan_add(&p->chan, &e, &none, NULL, 0) != 0) {
-        p->server->tr->ops->drop(p->server->tr,
-                                 p->id); /* better than to leave the caller waiting */
+        p->chan.tr->ops->drop(p->chan.tr, p->id); /* better than to leave the caller waiting */
         return;
     }
     p->server->stats.calls_out++;
@@ -341,9 +341,12 @@ static void pump(struct hf_rpc_server *s)
             s->reader = chan_entries(s->pending.head);
     }
     s->pumping = false;
-    if (s->tr && s->paused != (s->pending.n > 0)) {
-        s->paused = !s->paused;
-        s->tr->ops->pause(s->tr, s->paused);
+    if (s->paused == (s->pending.n > 0))
+        return;
+    s->paused = !s->paused;
+    for (unsigned i = 0; i < HF_TR_KINDS; i++) {
+        if (s->tr[i])
+            s->tr[i]->ops->pause(s->tr[i], s->paused);
     }
 }
 
@@ -352,7 +355,7 @@ static void on_turn_end(struct hf_task *task)
     struct hf_rpc_server *s = hf_container_of(task, struct hf_rpc_server, turn_end);
     struct hf_list *it;
 
-    if (!s->tr)
+    if (s->stopped)
         return;
     pump(s);
     while ((it = hf_list_pop_front(&s->dirty)) != NULL)
@@ -407,12 +410,13 @@ void hf_rpc_reply_packed(struct hf_rpc_req *req, int status, struct hf_slice bod
 void *hf_rpc_reply_bulk(struct hf_rpc_req *req, size_t len)
 {
     struct request *r = request_of(req);
-    struct hf_tr *tr = r->server->tr;
+    struct hf_tr *tr = r->peer->chan.tr;
 
     HF_ASSERT(!r->inplace && len <= HF_RPC_BULK_MAX);
-    if (!tr)
-        return NULL;
-    r->inplace = tr->ops->msg_new(tr, INPLACE_BULK + len);
+    if (r->peer->gone) /* a place to write to, all the same */
+        r->inplace = hf_rpc_msg_plain(NULL, INPLACE_BULK + len);
+    else
+        r->inplace = tr->ops->msg_new(tr, INPLACE_BULK + len);
     r->inplace_len = len;
     return r->inplace ? r->inplace->data + INPLACE_BULK : NULL;
 }
@@ -469,17 +473,17 @@ void hf_rpc_req_invoke(struct hf_rpc_req *req, ProtobufCService *impl)
 
 /* ---- events ---- */
 
-static void on_up(void *arg, uint64_t id)
+static void on_up(void *arg, struct hf_tr *t, uint64_t id)
 {
     struct hf_rpc_server *s = arg;
     struct peer *p = calloc(1, sizeof(*p));
 
     if (!p || hf_map_put(&s->by_id, id, p) != 0) {
         free(p);
-        s->tr->ops->drop(s->tr, id);
+        t->ops->drop(t, id);
         return;
     }
-    chan_init(&p->chan, s->tr);
+    chan_init(&p->chan, t);
     p->server = s;
     p->id = id;
     p->refs = 1;
@@ -513,7 +517,7 @@ static void on_recv(void *arg, uint64_t id, struct hf_rpc_msg *m)
     rc = rc ? rc : chan_check(&p->chan, &f);
     if (rc < 0) {
         s->stats.bad_frames++;
-        s->tr->ops->drop(s->tr, id);
+        p->chan.tr->ops->drop(p->chan.tr, id);
         goto out;
     }
     if (chan_pending(&p->chan))
@@ -538,7 +542,6 @@ int hf_rpc_server_new(struct hf_loop *loop, const struct hf_rpc_server_opts *opt
                       struct hf_rpc_server **ret)
 {
     struct hf_rpc_server *s = calloc(1, sizeof(*s));
-    int rc;
 
     if (!s)
         return HF_E_NOMEM;
@@ -551,11 +554,6 @@ int hf_rpc_server_new(struct hf_loop *loop, const struct hf_rpc_server_opts *opt
     hf_list_init(&s->dirty);
     s->turn_end.fn = on_turn_end;
     hf_timer_init(&s->stall_timer, loop, on_stall_timer);
-    rc = hf_tr_open(loop, true, &server_events, s, &s->tr);
-    if (rc) {
-        free(s);
-        return rc;
-    }
     *ret = s;
     return 0;
 }
@@ -575,14 +573,19 @@ int hf_rpc_server_add(struct hf_rpc_server *s, ProtobufCService *impl)
 int hf_rpc_server_listen(struct hf_rpc_server *s, const char *url)
 {
     int rc = hf_rpc_url_check(url, hf_env_is_sim(hf_loop_env(s->loop)), s->opts.insecure);
+    struct hf_tr **tr;
 
     if (rc)
         return rc;
-    if (!s->tr)
+    if (s->stopped)
         return HF_E_CLOSED;
     if (s->nurls == LISTENERS_MAX)
         return HF_E_TOOBIG;
-    rc = s->tr->ops->listen(s->tr, url, s->urls[s->nurls], URL_SIZE);
+    tr = &s->tr[hf_tr_kind(url)];
+    if (!*tr)
+        rc = hf_tr_open(hf_tr_kind(url), s->loop, true, &server_events, s, tr);
+    if (rc == 0)
+        rc = (*tr)->ops->listen(*tr, url, s->urls[s->nurls], URL_SIZE);
     if (rc)
         return rc;
     s->nurls++;
@@ -596,10 +599,14 @@ const char *hf_rpc_server_url(const struct hf_rpc_server *s, unsigned nth)
 
 void hf_rpc_server_stop(struct hf_rpc_server *s)
 {
-    if (!s->tr)
+    if (s->stopped)
         return;
-    s->tr->ops->close(s->tr);
-    s->tr = NULL;
+    s->stopped = true;
+    for (unsigned i = 0; i < HF_TR_KINDS; i++) {
+        if (s->tr[i])
+            s->tr[i]->ops->close(s->tr[i]);
+        s->tr[i] = NULL;
+    }
     hf_timer_cancel(&s->stall_timer);
     hf_loop_cancel(s->loop, &s->turn_end);
     if (!s->pumping)

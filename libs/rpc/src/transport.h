@@ -14,8 +14,11 @@
 #include "holdfast/rpc.h"
 
 /* A message, received or being built. data has room for len bytes of frame. */
+struct hf_tr;
+
 struct hf_rpc_msg {
     atomic_uint refs;
+    uint8_t kind;            /* the transport's */
     struct hf_rpc_msg *next; /* for whoever queues it */
     uint64_t peer;           /* received: from whom */
     uint8_t *data;           /* 4 bytes past a multiple of 16 */
@@ -38,9 +41,13 @@ void hf_msgq_clear(struct hf_msgq *q);
 struct hf_rpc_msg *hf_rpc_msg_wrap(void *impl, void (*impl_free)(void *impl), uint8_t *data,
                                    size_t len);
 
-/* Peers are numbers that a transport does not use again soon, never 0. */
+/* One in plain memory. */
+struct hf_rpc_msg *hf_rpc_msg_plain(struct hf_tr *t, size_t len);
+
+/* Peers are numbers that a transport does not use again soon, never 0; nng's are below 2^32, the
+ * others' above. */
 struct hf_tr_events {
-    void (*up)(void *arg, uint64_t peer);
+    void (*up)(void *arg, struct hf_tr *t, uint64_t peer);
     void (*down)(void *arg, uint64_t peer); /* once for each up; the last event of that peer */
     void (*recv)(void *arg, uint64_t peer, struct hf_rpc_msg *m); /* takes the reference */
 };
@@ -73,9 +80,14 @@ int hf_tr_nng_open(struct hf_loop *loop, bool server, const struct hf_tr_events 
                    struct hf_tr **ret);
 int hf_tr_sim_open(struct hf_loop *loop, bool server, const struct hf_tr_events *ev, void *arg,
                    struct hf_tr **ret);
-/* The one that belongs to the loop's env. */
-int hf_tr_open(struct hf_loop *loop, bool server, const struct hf_tr_events *ev, void *arg,
-               struct hf_tr **ret);
+int hf_tr_inproc_open(struct hf_loop *loop, bool server, const struct hf_tr_events *ev, void *arg,
+                      struct hf_tr **ret);
+
+enum hf_tr_kind { HF_TR_NNG, HF_TR_INPROC, HF_TR_SIM, HF_TR_KINDS };
+/* The transport of a URL that hf_rpc_url_check has passed. */
+enum hf_tr_kind hf_tr_kind(const char *url);
+int hf_tr_open(enum hf_tr_kind kind, struct hf_loop *loop, bool server,
+               const struct hf_tr_events *ev, void *arg, struct hf_tr **ret);
 
 /* url.c: INVAL for a URL that the env's transports do not speak, PERM for plain tcp beyond
  * loopback. */

@@ -279,7 +279,7 @@ static void raise_event(struct nng_tr *t, struct event *e)
 
     switch (e->kind) {
     case EV_UP:
-        ev->up(t->base.arg, e->peer);
+        ev->up(t->base.arg, &t->base, e->peer);
         break;
     case EV_DOWN:
         ev->down(t->base.arg, e->peer);

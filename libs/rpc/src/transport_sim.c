@@ -12,7 +12,6 @@
 #include "holdfast/rpc_sim.h"
 #include "transport.h"
 
-#define PREFIX         4u /* frames lie as they do in an nng message */
 #define LISTENERS_MAX  8u
 #define URL_SIZE       256u
 #define BACKOFF_MIN_NS (10 * HF_NS_PER_MS)
@@ -83,16 +82,16 @@ static struct sim_tr *sim_tr_of(struct hf_tr *base)
 
 static int net_get(struct hf_env *env, struct sim_net **ret)
 {
-    struct sim_net *n = hf_sim_net(env);
+    struct sim_net *n = hf_env_net(env);
 
     if (!n) {
         n = calloc(1, sizeof(*n));
         if (!n)
             return HF_E_NOMEM;
         n->env = env;
-        n->next_id = 1;
+        n->next_id = 1ull << 32;
         hf_list_init(&n->listeners);
-        hf_sim_set_net(env, n, free);
+        (void)hf_env_net_set(env, n, free); /* one thread */
     }
     *ret = n;
     return 0;
@@ -187,7 +186,7 @@ static void raise_event(struct sim_tr *t, const struct packet *p, struct hf_rpc_
     case PK_UP:
         e->up = true;
         t->backoff_ns = BACKOFF_MIN_NS;
-        ev->up(t->base.arg, p->id);
+        ev->up(t->base.arg, &t->base, p->id);
         break;
     case PK_DOWN:
         was_up = e->up;
@@ -336,17 +335,6 @@ static int sim_dial(struct hf_tr *base, const char *url)
     return 0;
 }
 
-static struct hf_rpc_msg *sim_msg_new(struct hf_tr *base, size_t len)
-{
-    uint8_t *block = malloc(PREFIX + len);
-    struct hf_rpc_msg *m = block ? hf_rpc_msg_wrap(block, free, block + PREFIX, len) : NULL;
-
-    (void)base;
-    if (!m)
-        free(block);
-    return m;
-}
-
 static void sim_drop(struct hf_tr *base, uint64_t peer)
 {
     struct sim_end *e = end_find(sim_tr_of(base), peer);
@@ -375,7 +363,7 @@ static void sim_send(struct hf_tr *base, uint64_t peer, struct hf_rpc_msg *m)
             sim_drop(base, peer); /* nobody there any more: reset */
         return;
     }
-    if (chance(n, n->faults.dup_ppm) && (twin = sim_msg_new(base, m->len)) != NULL) {
+    if (chance(n, n->faults.dup_ppm) && (twin = hf_rpc_msg_plain(base, m->len)) != NULL) {
         memcpy(twin->data, m->data, m->len);
         packet_send(e->other, PK_MSG, twin, latency(n), true);
     }
@@ -429,7 +417,7 @@ static void sim_close(struct hf_tr *base)
 static const struct hf_tr_ops sim_ops = {
     .listen = sim_listen,
     .dial = sim_dial,
-    .msg_new = sim_msg_new,
+    .msg_new = hf_rpc_msg_plain,
     .send = sim_send,
     .pause = sim_pause,
     .drop = sim_drop,

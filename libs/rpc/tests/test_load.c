@@ -112,8 +112,8 @@ static void under_load(const char *scheme, unsigned restarts, bool client_first)
     cr_assert_eq(atomic_load(&l->closed), CALLS);
     if (restarts == 0 && client_first)
         cr_assert_eq(atomic_load(&l->failed), 0);
-    world_fini(&w);
     hf_loop_free(l->loop);
+    world_fini(&w);
     free(l);
 }
 

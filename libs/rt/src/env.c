@@ -22,13 +22,25 @@ void hf_env_free(struct hf_env *env)
 {
     if (!env)
         return;
-    if (env->sim) {
+    if (env->sim)
         HF_ASSERT(hf_list_empty(&env->sim->loops));
-        if (env->sim->net)
-            env->sim->net_destroy(env->sim->net);
-    }
+    if (atomic_load(&env->net))
+        atomic_load(&env->net_destroy)(atomic_load(&env->net));
     free(env->sim);
     free(env);
+}
+
+void *hf_env_net(struct hf_env *env)
+{
+    return atomic_load(&env->net);
+}
+
+void *hf_env_net_set(struct hf_env *env, void *net, void (*destroy)(void *net))
+{
+    void *none = NULL;
+
+    atomic_store(&env->net_destroy, destroy);
+    return atomic_compare_exchange_strong(&env->net, &none, net) ? net : none;
 }
 
 static int64_t clock_ns(clockid_t id)

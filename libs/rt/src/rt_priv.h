@@ -65,12 +65,12 @@ struct hf_sim {
     struct hf_list loops;
     size_t nloops;
     struct hf_loop *current; /* whose task runs now */
-    void *net;               /* see hf_sim_set_net */
-    void (*net_destroy)(void *net);
 };
 
 struct hf_env {
     struct hf_sim *sim; /* NULL: the real one */
+    _Atomic(void *) net; /* see hf_env_net */
+    void (*_Atomic net_destroy)(void *net); /* of whoever set net; all give the same one */
 };
 
 /* loop.c: runs one expired timer, posted or deferred task; false when the turn is over. */

@@ -42,18 +42,6 @@ int hf_env_sim_new(uint64_t seed, int64_t wall_start_ns, struct hf_env **ret)
     return 0;
 }
 
-void hf_sim_set_net(struct hf_env *env, void *net, void (*destroy)(void *net))
-{
-    HF_ASSERT(env->sim && !env->sim->net);
-    env->sim->net = net;
-    env->sim->net_destroy = destroy;
-}
-
-void *hf_sim_net(const struct hf_env *env)
-{
-    return env->sim->net;
-}
-
 void sim_loop_add(struct hf_sim *s, struct hf_loop *l)
 {
     hf_list_push_back(&s->loops, &l->sim_link);

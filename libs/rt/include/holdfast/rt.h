@@ -40,6 +40,12 @@ void hf_env_random(struct hf_env *env, void *buf, size_t len);
 uint64_t hf_env_random_u64(struct hf_env *env);
 bool hf_env_is_sim(const struct hf_env *env);
 
+/* What connects the parts of one env with each other: one object of the rpc library, made at its first
+ * use and destroyed with the env. Any thread. NULL until set. */
+void *hf_env_net(struct hf_env *env);
+/* Sets it unless somebody was faster; returns the one that is set. */
+void *hf_env_net_set(struct hf_env *env, void *net, void (*destroy)(void *net));
+
 /* The simulated one: virtual time starts at wall_start_ns, moves only when every loop is idle, to the
  * next timer; randomness and the order of ready loops come from the seed. Single-threaded: call
  * hf_sim_run* from one thread; loops of a sim env are never given to hf_loop_run/hf_loop_start. */
@@ -49,9 +55,6 @@ int hf_env_sim_new(uint64_t seed, int64_t wall_start_ns, struct hf_env **ret);
 uint64_t hf_sim_run(struct hf_env *env, uint64_t until_ns);
 /* Runs one ready task, or advances to the next timer and runs it. false if there is nothing at all. */
 bool hf_sim_step(struct hf_env *env);
-/* A simulated env's network: one object of the rpc library, which `destroy` frees with the env. */
-void hf_sim_set_net(struct hf_env *env, void *net, void (*destroy)(void *net));
-void *hf_sim_net(const struct hf_env *env); /* NULL until set */
 
 /* ---- loop ---- */
 
