@@ -128,15 +128,22 @@ static void on_pause(struct hf_timer *t)
     struct io_op *op = hf_container_of(t, struct io_op, timer);
 
     hf_list_remove(&op->link);
+    op->client->stats.waiting--;
     op->resume(op);
 }
 
 void op_pause(struct io_op *op, void (*resume)(struct io_op *op))
 {
     op->resume = resume;
+    op->client->stats.waiting++;
     hf_timer_init(&op->timer, op->client->loop, on_pause);
-    hf_timer_set(&op->timer, backoff_ns(op->client, op->again));
+    hf_timer_set(&op->timer, backoff_ns(op->client, op->again ? op->again : 1));
     hf_list_push_back(&op->client->op_waiting, &op->link);
+}
+
+int op_late(const struct io_op *op)
+{
+    return hf_loop_now_ns(op->client->loop) >= op->deadline_ns ? HF_E_TIMEDOUT : 0;
 }
 
 int op_again(struct io_op *op)
@@ -145,9 +152,7 @@ int op_again(struct io_op *op)
         return HF_E_CLOSED;
     if (++op->again > START_AGAIN_MAX)
         return HF_E_JUKEBOX;
-    if (hf_loop_now_ns(op->client->loop) >= op->deadline_ns)
-        return HF_E_TIMEDOUT;
-    return 0;
+    return op_late(op);
 }
 
 /* Their next step finds the client closing. */

@@ -234,6 +234,7 @@ void op_free(struct io_op *op);
 void op_pause(struct io_op *op, void (*resume)(struct io_op *op));
 /* Restarts of an operation: 0 go on, else the status to end with. */
 int op_again(struct io_op *op);
+int op_late(const struct io_op *op); /* TIMEDOUT when the deadline has passed */
 void op_drain(struct hf_client *c);
 
 /* call.c */

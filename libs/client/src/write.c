@@ -258,7 +258,9 @@ static void write_promote(struct io_op *op, const Hf__WriteRep *rep)
         write_end(op, rep->obj, HF_E_IO);
         return;
     }
-    if (op->call.change) { /* never asked for with data: its reply may be a stored one, without content */
+    /* A stored reply (exactly once) has lost its bulk. */
+    if (op->call.change && (!rep->obj || !rep->obj->after ||
+                            rep->obj->after->size != op->content.len)) {
         write_again(op);
         return;
     }
@@ -310,8 +312,18 @@ static void write_begin(struct io_op *op)
     struct hf_client *c = op->client;
     const struct hf_client_io *io = op->io;
     Hf__WriteReq *req = &op->req.write;
-    uint32_t inline_max = c->map ? c->map->inline_max : 0;
+    uint32_t inline_max;
 
+    if (!c->map || c->closing) { /* the map tells how much may be inline */
+        int rc = c->closing ? HF_E_CLOSED : op_late(op);
+
+        if (rc)
+            write_end(op, NULL, rc);
+        else
+            op_pause(op, write_begin);
+        return;
+    }
+    inline_max = c->map->inline_max;
     hf__write_req__init(req);
     req->cred = (Hf__Cred *)(uintptr_t)io->cred;
     req->ino = io->ino;
@@ -345,13 +357,18 @@ static bool data_ok(const struct hf_client_io *io)
 void hf_client_write(struct hf_client *c, struct hf_client_io *io)
 {
     struct io_op *op = op_new(c, io);
+    int rc = 0;
 
     if (!op)
         return;
     c->stats.writes++;
-    if (!data_ok(io)) {
+    if (!data_ok(io))
+        rc = HF_E_INVAL;
+    else if (!c->map && c->stats.waiting >= c->opts.queue_max)
+        rc = HF_E_JUKEBOX;
+    if (rc) {
         op_free(op);
-        client_io_refuse(c, io, HF_E_INVAL);
+        client_io_refuse(c, io, rc);
         return;
     }
     write_begin(op);
