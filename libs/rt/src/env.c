@@ -25,7 +25,7 @@ void hf_env_free(struct hf_env *env)
     if (env->sim)
         HF_ASSERT(hf_list_empty(&env->sim->loops));
     if (atomic_load(&env->net))
-        atomic_load(&env->net_destroy)(atomic_load(&env->net));
+        atomic_load (&env->net_destroy)(atomic_load(&env->net));
     free(env->sim);
     free(env);
 }

@@ -68,8 +68,8 @@ struct hf_sim {
 };
 
 struct hf_env {
-    struct hf_sim *sim; /* NULL: the real one */
-    _Atomic(void *) net; /* see hf_env_net */
+    struct hf_sim *sim;                     /* NULL: the real one */
+    _Atomic(void *) net;                    /* see hf_env_net */
     void (*_Atomic net_destroy)(void *net); /* of whoever set net; all give the same one */
 };
 

@@ -256,13 +256,15 @@ static void net_destroy(void *net)
 Test(sim, the_network_goes_with_the_env)
 {
     struct hf_env *env;
-    unsigned destroyed = 0;
+    unsigned destroyed = 0, late = 0;
 
     cr_assert_eq(hf_env_sim_new(1, 0, &env), 0);
-    cr_assert_null(hf_sim_net(env));
-    hf_sim_set_net(env, &destroyed, net_destroy);
-    cr_assert_eq(hf_sim_net(env), &destroyed);
+    cr_assert_null(hf_env_net(env));
+    cr_assert_eq(hf_env_net_set(env, &destroyed, net_destroy), &destroyed);
+    cr_assert_eq(hf_env_net_set(env, &late, net_destroy), &destroyed, "the first one stays");
+    cr_assert_eq(hf_env_net(env), &destroyed);
     cr_assert_eq(destroyed, 0);
     hf_env_free(env);
     cr_assert_eq(destroyed, 1);
+    cr_assert_eq(late, 0);
 }
