@@ -27,8 +27,9 @@
 #define SLOT_BITS 10u
 #define IN_CAP    (3u << 20)
 #define IN_LOW    (256u << 10)
-#define OUT_ROOM  2048u /* the largest request without data: three handles, two names, attributes  \
-                         */
+#define OUT_ROOM                                                                                   \
+    2048u /* the largest request without data: three handles, two names, attributes                \
+           */
 #define CONNECT_MS    5000
 #define IOV_BATCH     64
 #define RECORD_MAX    (2u << 20)
