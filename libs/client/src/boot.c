@@ -2,19 +2,20 @@
  *
  * Boots and write verifiers.
  *
- * Every reply that vouches for data carries the boot of the process that gave it: a number that is new
- * at every start. The verifier of a file is one hash of the boot of its shard and of the boots of all
- * segment servers in the map, as this client last knew them. So it is the same for all writes and commits
- * of a file as long as nothing restarted, whatever chunks they touch and whether the file is inline or
- * has moved to chunks meanwhile; two gateways that know the same boots give the same one; and it changes
- * when anything restarted that may have held data. It also changes, needlessly but rarely, when a segment
- * server comes into the map or answers for the first time.
+ * Every reply that vouches for data carries the boot of the process that gave it: a number that is
+ * new at every start. The verifier of a file is one hash of the boot of its shard and of the boots
+ * of all segment servers in the map, as this client last knew them. So it is the same for all
+ * writes and commits of a file as long as nothing restarted, whatever chunks they touch and whether
+ * the file is inline or has moved to chunks meanwhile; two gateways that know the same boots give
+ * the same one; and it changes when anything restarted that may have held data. It also changes,
+ * needlessly but rarely, when a segment server comes into the map or answers for the first time.
  *
- * A write must not be answered with a verifier of later boots than its data went to, else a restart in
- * between would go unnoticed: boot_epoch counts the changes seen, and a write during which it moved is
- * answered with a value that no commit will ever return.
+ * A write must not be answered with a verifier of later boots than its data went to, else a restart
+ * in between would go unnoticed: boot_epoch counts the changes seen, and a write during which it
+ * moved is answered with a value that no commit will ever return.
  *
- * A stored reply of a shard (exactly once) may carry the boot before the present one; it changes nothing.
+ * A stored reply of a shard (exactly once) may carry the boot before the present one; it changes
+ * nothing.
  */
 #include "client_priv.h"
 

@@ -6,8 +6,9 @@
  *                  ├─> waiting: no map yet, or no free session slot; its timer is the deadline
  *                  └─> back-off: its timer is the next try; in flight again, until the deadline
  *
- * A call is always in exactly one list (p.link), so that a shard that moves and a client that closes find
- * every call. The hot path of a read allocates nothing and arms no timer: the deadline is rpc's.
+ * A call is always in exactly one list (p.link), so that a shard that moves and a client that
+ * closes find every call. The hot path of a read allocates nothing and arms no timer: the deadline
+ * is rpc's.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -191,7 +192,8 @@ static void route(struct hf_client_call *call, const ProtobufCMessage *input)
     call_send(call, s, input);
 }
 
-/* NOSESSION and SEQUENCE: the slot is of no use any more. What certainly did not run starts again. */
+/* NOSESSION and SEQUENCE: the slot is of no use any more. What certainly did not run starts again.
+ */
 static void slot_refused(struct hf_client_call *call, struct shard *s, int status)
 {
     const struct slot *slot = call->p.slot;

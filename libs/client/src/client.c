@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Making and ending a client, and what all operations share: back-off, refusals, the pool of operations.
+ * Making and ending a client, and what all operations share: back-off, refusals, the pool of
+ * operations.
  */
 #include <stdlib.h>
 #include <string.h>

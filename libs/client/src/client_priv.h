@@ -7,9 +7,9 @@
  *   shard         where a shard is served, our session there, calls waiting and in flight
  *   session/slot  exactly-once identities of changes (session.c)
  *   seg_server    one rpc connection per distinct segment URL, its last known boot and capacity
- *   seg_run       a range of a file, chunk by chunk, through one method of the segment service (seg.c)
- *   io_op         a read, write or commit under way (read.c, write.c, commit.c)
- *   trim_duty     cutting chunks after a truncation (trim.c)
+ *   seg_run       a range of a file, chunk by chunk, through one method of the segment service
+ * (seg.c) io_op         a read, write or commit under way (read.c, write.c, commit.c) trim_duty
+ * cutting chunks after a truncation (trim.c)
  */
 #ifndef HF_CLIENT_PRIV_H
 #define HF_CLIENT_PRIV_H
@@ -120,8 +120,8 @@ struct seg_call {
     struct hf_slice got;
 };
 
-/* Set the inputs, call seg_run_start; `done` is called when nothing is in flight any more, perhaps from
- * inside seg_run_start. READ: results stay in `calls`, in order, until seg_run_fini. */
+/* Set the inputs, call seg_run_start; `done` is called when nothing is in flight any more, perhaps
+ * from inside seg_run_start. READ: results stay in `calls`, in order, until seg_run_fini. */
 struct seg_run {
     /* inputs */
     struct hf_client *client;
@@ -136,8 +136,8 @@ struct seg_run {
     void (*done)(struct seg_run *run);
     /* results */
     int status;
-    bool answered;   /* any reply came; then: */
-    uint64_t epoch;  /* the client's boot epoch just after the first of them */
+    bool answered;  /* any reply came; then: */
+    uint64_t epoch; /* the client's boot epoch just after the first of them */
     struct hf_list calls;
     /* private */
     unsigned inflight;
@@ -250,7 +250,8 @@ bool session_take(struct shard *s, struct hf_client_call *call); /* false: it mu
 enum slot_fate { SLOT_RAN, SLOT_NOT_RUN, SLOT_DOUBT };
 void session_release(struct shard *s, struct hf_client_call *call, enum slot_fate fate);
 void session_lost(struct shard *s, const struct session *session);
-void session_wake(struct shard *s); /* gives free slots to waiting calls, opens a session if need be */
+void session_wake(
+    struct shard *s); /* gives free slots to waiting calls, opens a session if need be */
 void session_fini(struct shard *s);
 
 /* map.c */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Commits. The shard makes the inode and inline data durable and tells the layout; then every chunk of
- * the range is synced at its segment. All of them, not only those that this client wrote: data may have
- * come through another gateway that is gone. A clean chunk costs its segment a look-up.
+ * Commits. The shard makes the inode and inline data durable and tells the layout; then every chunk
+ * of the range is synced at its segment. All of them, not only those that this client wrote: data
+ * may have come through another gateway that is gone. A clean chunk costs its segment a look-up.
  */
 #include "client_priv.h"
 
@@ -51,8 +51,8 @@ static void on_commit(const Hf__CommitRep *rep, void *arg)
     run->layout = &op->layout;
     run->ino = io->ino;
     run->pos = io->offset;
-    run->end = io->len && size > io->offset && size - io->offset > io->len ? io->offset + io->len
-                                                                             : size;
+    run->end =
+        io->len && size > io->offset && size - io->offset > io->len ? io->offset + io->len : size;
     run->deadline_ns = op->deadline_ns;
     run->nsrc = 0;
     run->done = on_synced;

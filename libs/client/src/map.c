@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The cluster map: fetched from meta_url, checked, and turned into tables of shards and servers. The
- * body of the newest map stays in the message it came with; the one before it is kept as long, so that
- * what callers hold survives the turn in which a new map arrives.
+ * The cluster map: fetched from meta_url, checked, and turned into tables of shards and servers.
+ * The body of the newest map stays in the message it came with; the one before it is kept as long,
+ * so that what callers hold survives the turn in which a new map arrives.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads: the shard says where the bytes are (or has them), the segments give them. What a segment does
- * not have is zeros. Nothing is copied: pieces point into the messages that came.
+ * Reads: the shard says where the bytes are (or has them), the segments give them. What a segment
+ * does not have is zeros. Nothing is copied: pieces point into the messages that came.
  */
 #include <string.h>
 

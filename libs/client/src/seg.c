@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs: a range of a file, cut at chunk boundaries, through one method of the segment service, at most
- * RUN_WINDOW calls at a time. The methods are idempotent, so a call that a lost connection left in doubt
- * is repeated as it is. Data is never copied here: a piece of a write is a window on the caller's slices.
+ * Runs: a range of a file, cut at chunk boundaries, through one method of the segment service, at
+ * most RUN_WINDOW calls at a time. The methods are idempotent, so a call that a lost connection
+ * left in doubt is repeated as it is. Data is never copied here: a piece of a write is a window on
+ * the caller's slices.
  *
- * Checksums: made here over what is sent; a segment that received something else says CORRUPT. Checked
- * here over what was received; a mismatch is asked for once more, then it is IO.
+ * Checksums: made here over what is sent; a segment that received something else says CORRUPT.
+ * Checked here over what was received; a mismatch is asked for once more, then it is IO.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #include "client_priv.h"
 #include "holdfast/crc32c.h"
 
-/* One crc32c per 64 KiB block of the chunk that [offset, offset + len) touches, each over the piece of
- * the data that lies in the block. The slices hold at least len bytes. Returns how many. */
+/* One crc32c per 64 KiB block of the chunk that [offset, offset + len) touches, each over the piece
+ * of the data that lies in the block. The slices hold at least len bytes. Returns how many. */
 unsigned crc_blocks(const struct hf_slice *data, unsigned n, uint32_t offset, uint32_t len,
                     uint32_t crcs[CHUNK_BLOCKS_MAX])
 {

@@ -2,19 +2,20 @@
  *
  * Sessions: what makes a change run exactly once.
  *
- * A session at a shard has numbered slots. A change takes a slot and the slot's next sequence number and
- * keeps both until its answer is known; a connection lost in between means the same slot and sequence
- * again, and the shard answers from the stored reply if the change had run. Three ends of a change:
+ * A session at a shard has numbered slots. A change takes a slot and the slot's next sequence
+ * number and keeps both until its answer is known; a connection lost in between means the same slot
+ * and sequence again, and the shard answers from the stored reply if the change had run. Three ends
+ * of a change:
  *
  *   RAN      the shard answered: the slot is free, the sequence is used up
  *   NOT_RUN  certainly nobody ran it: the slot is free, the sequence is taken back
- *   DOUBT    nobody will ever know (deadline passed): the slot is abandoned, for a late copy of the change
- *            may still arrive under its sequence. When half of the slots are abandoned the session is
+ *   DOUBT    nobody will ever know (deadline passed): the slot is abandoned, for a late copy of the
+ * change may still arrive under its sequence. When half of the slots are abandoned the session is
  *            retired and a new one opened; at the shard its lease ends it.
  *
- * A session that the shard does not know (expired, or the shard lost it) is retired as well, and then a
- * change that is in doubt cannot be asked about any more: it ends with TIMEDOUT; all others start again
- * under the new session, whose id is a new one.
+ * A session that the shard does not know (expired, or the shard lost it) is retired as well, and
+ * then a change that is in doubt cannot be asked about any more: it ends with TIMEDOUT; all others
+ * start again under the new session, whose id is a new one.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The trim duty. A truncation only lowers the size at the shard and raises the layout's fence; bytes
- * above the new size stay in the chunks until somebody cuts them: whoever finds `trim` set in a layout
- * that it was given. First every chunk that the stale range touches is cut, which also makes the segments
- * refuse late writes under the old fence; then TrimDone tells the shard. The shard lets nobody make the
- * file longer before that, so stale bytes never show.
+ * The trim duty. A truncation only lowers the size at the shard and raises the layout's fence;
+ * bytes above the new size stay in the chunks until somebody cuts them: whoever finds `trim` set in
+ * a layout that it was given. First every chunk that the stale range touches is cut, which also
+ * makes the segments refuse late writes under the old fence; then TrimDone tells the shard. The
+ * shard lets nobody make the file longer before that, so stale bytes never show.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -201,8 +201,8 @@ static void duty_start(struct hf_client *c, const ProtobufCMessage *req, Protobu
     struct duty_op *d = calloc(1, sizeof(*d));
 
     if (!d) {
-        /* Without memory for the duty: a plain call. A trim that it leaves is seen to by the next who
-         * extends the file; CHANGED reaches the caller, who tries again. */
+        /* Without memory for the duty: a plain call. A trim that it leaves is seen to by the next
+         * who extends the file; CHANGED reaches the caller, who tries again. */
         invoke(c, req, closure, call);
         return;
     }

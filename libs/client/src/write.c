@@ -6,10 +6,11 @@
  *          ├─ CHUNKS    [trim duty] ─> segments ─> WriteEnd
  *          └─ PROMOTE   present content and new bytes to the segments, stable ─> Promote
  *
- * FENCED (a truncation overtook us at a segment) and CHANGED (the layout or the content moved on at the
- * shard) lead back to Write, at once the first time, with a back-off later, START_AGAIN_MAX times at most.
- * Nothing was acknowledged until then, so bytes that the earlier round left behind are of no consequence:
- * in chunks of a layout that lost they are garbage, in chunks that were cut they are cut or will be.
+ * FENCED (a truncation overtook us at a segment) and CHANGED (the layout or the content moved on at
+ * the shard) lead back to Write, at once the first time, with a back-off later, START_AGAIN_MAX
+ * times at most. Nothing was acknowledged until then, so bytes that the earlier round left behind
+ * are of no consequence: in chunks of a layout that lost they are garbage, in chunks that were cut
+ * they are cut or will be.
  */
 #include <string.h>
 
@@ -29,8 +30,8 @@ static void write_finish(struct io_op *op, int status)
         io->count = io->len;
         c->stats.write_bytes += io->len;
         io->verifier = boot_verifier(c, io->ino);
-        /* Something restarted while we wrote: a value that no commit returns, so that the caller, if it
-         * relies on memory at all, writes again. */
+        /* Something restarted while we wrote: a value that no commit returns, so that the caller,
+         * if it relies on memory at all, writes again. */
         if (op->epoch_known && op->epoch != c->boot_epoch)
             io->verifier = hf_env_random_u64(c->env);
     }
@@ -259,8 +260,8 @@ static void write_promote(struct io_op *op, const Hf__WriteRep *rep)
         return;
     }
     /* A stored reply (exactly once) has lost its bulk. */
-    if (op->call.change && (!rep->obj || !rep->obj->after ||
-                            rep->obj->after->size != op->content.len)) {
+    if (op->call.change &&
+        (!rep->obj || !rep->obj->after || rep->obj->after->size != op->content.len)) {
         write_again(op);
         return;
     }
@@ -336,8 +337,8 @@ static void write_begin(struct io_op *op)
     if (io->len <= inline_max && io->offset <= inline_max - io->len)
         for (unsigned i = 0; i < io->data_n; i++)
             op->call.bulk[op->call.bulk_n++] = io->data[i];
-    /* Without data it only asks where to: harmless to repeat, and a stored reply would come without the
-     * content to promote. */
+    /* Without data it only asks where to: harmless to repeat, and a stored reply would come without
+     * the content to promote. */
     op->call.change = op->call.bulk_n > 0;
     hf__meta__write(hf_client_meta(c), req, on_write, &op->call);
 }

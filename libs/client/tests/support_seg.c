@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A segment server in memory. Every chunk has two images: what was written, and what a crash leaves.
+ * A segment server in memory. Every chunk has two images: what was written, and what a crash
+ * leaves.
  */
 #include "support_seg.h"
 

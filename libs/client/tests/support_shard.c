@@ -317,8 +317,7 @@ static void m_session_open(Hf__Meta_Service *service, const Hf__SessionOpenReq *
     cr_assert(q->session);
     cr_assert_not(session_find(x.w, q->session, x.req->target));
     cr_assert_lt(x.w->nsessions, W_SESSIONS);
-    x.w->sessions[x.w->nsessions++] =
-        (struct wsession){.id = q->session, .shard = x.req->target};
+    x.w->sessions[x.w->nsessions++] = (struct wsession){.id = q->session, .shard = x.req->target};
     rep.lease_ms = 60000;
     rep.boot = x.w->boot[x.req->target];
     reply(&x, 0, &rep.base, no_bulk);

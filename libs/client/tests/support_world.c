@@ -142,10 +142,11 @@ static void on_rename(const Hf__RenameRep *rep, void *arg)
 void probe_rename(struct hf_client *c, struct probe *p, uint64_t ino)
 {
     Hf__RenameReq req = HF__RENAME_REQ__INIT;
-    static uint8_t name[] = "a name long enough that the request does not fit the call's own buffer "
-                            "................................................................."
-                            "................................................................."
-                            ".................................................................";
+    static uint8_t name[] =
+        "a name long enough that the request does not fit the call's own buffer "
+        "................................................................."
+        "................................................................."
+        ".................................................................";
 
     *p = (struct probe){.call = {.ino = ino, .change = true}};
     req.from_dir = req.to_dir = ino;

@@ -88,9 +88,9 @@ struct world {
     struct wsession *sessions;
     unsigned nsessions;
     unsigned replays;
-    unsigned drop_replies;  /* execute, then cut the connection instead of answering */
-    bool hold;              /* keep requests (but MapGet and SessionOpen) unanswered */
-    unsigned not_leader;    /* answer that to the next calls */
+    unsigned drop_replies; /* execute, then cut the connection instead of answering */
+    bool hold;             /* keep requests (but MapGet and SessionOpen) unanswered */
+    unsigned not_leader;   /* answer that to the next calls */
     unsigned answer_busy;
     struct hf_list held;
     unsigned nheld;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Metadata calls: where they go, what a lost answer, a moved shard, a lost session and a dead server
- * do to them.
+ * Metadata calls: where they go, what a lost answer, a moved shard, a lost session and a dead
+ * server do to them.
  */
 #include <criterion/criterion.h>
 
@@ -88,7 +88,8 @@ Test(call, many_changes_over_a_bad_network_run_once_each)
     unsigned ok = 0;
 
     for (uint64_t seed = 1; seed <= 20; seed++) {
-        struct hf_rpc_sim_faults faults = {.drop_ppm = 20000, .dup_ppm = 20000, .reorder_ppm = 20000};
+        struct hf_rpc_sim_faults faults = {
+            .drop_ppm = 20000, .dup_ppm = 20000, .reorder_ppm = 20000};
         static struct probe p[200];
         unsigned unknown = 0, renames;
         struct hf_client *c;
@@ -316,7 +317,8 @@ Test(call, without_a_server_calls_time_out)
     world_fini(&w);
 }
 
-/* In every state that a call can be in: in flight, waiting for a slot, backing off, waiting for a map. */
+/* In every state that a call can be in: in flight, waiting for a slot, backing off, waiting for a
+ * map. */
 Test(call, free_completes_everything_with_closed)
 {
     struct world w;

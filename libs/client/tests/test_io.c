@@ -382,7 +382,8 @@ Test(io, verifier_changes_with_restarts_only)
     free(a);
 }
 
-/* Whatever a commit vouches for, or a stable write, survives a restart of the segments at any moment. */
+/* Whatever a commit vouches for, or a stable write, survives a restart of the segments at any
+ * moment. */
 Test(io, committed_data_survives)
 {
     uint8_t *a = pattern(12), *buf = malloc(BYTES);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two clients write, truncate, extend, read and commit one file at the same time, on a network that cuts
- * connections and loses answers, under many seeds. Every byte is a register: each write stores its own
- * number there, a truncation stores zeros from its size on. A byte that was read must come from an
- * operation that had begun before the read ended and that no other one certainly replaced: one that began
- * after it had ended and ended before the read began.
+ * Two clients write, truncate, extend, read and commit one file at the same time, on a network that
+ * cuts connections and loses answers, under many seeds. Every byte is a register: each write stores
+ * its own number there, a truncation stores zeros from its size on. A byte that was read must come
+ * from an operation that had begun before the read ended and that no other one certainly replaced:
+ * one that began after it had ended and ended before the read began.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -84,8 +84,8 @@ static void check_spot(struct model *m, const struct op *r, uint64_t at, uint64_
         return;
     value = r->buf[at - r->from];
     m->checked++;
-    cr_assert(allowed(m, r, at, value), "seed %lu: byte %lu was read as %u",
-              (unsigned long)seed, (unsigned long)at, value);
+    cr_assert(allowed(m, r, at, value), "seed %lu: byte %lu was read as %u", (unsigned long)seed,
+              (unsigned long)at, value);
 }
 
 static void check_read(struct model *m, const struct op *r, uint64_t seed)
@@ -152,8 +152,8 @@ static unsigned collect(struct model *m, uint64_t seed)
             continue;
         }
         o->active = false;
-        cr_assert(status == 0 || status == HF_E_TIMEDOUT || status == HF_E_JUKEBOX,
-                  "seed %lu: %s", (unsigned long)seed, hf_err_name(status));
+        cr_assert(status == 0 || status == HF_E_TIMEDOUT || status == HF_E_JUKEBOX, "seed %lu: %s",
+                  (unsigned long)seed, hf_err_name(status));
         if (status == 0)
             o->end = ++m->clock;
         else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of exports: built anew from every map, ordered by path. A directory that an older table has
- * already found is taken over, so that service goes on while the walks of the new one run.
+ * The table of exports: built anew from every map, ordered by path. A directory that an older table
+ * has already found is taken over, so that service goes on while the walks of the new one run.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -5,8 +5,9 @@
  *   0  version 1        1  fsid 8          9  export id 4      13  ino 8
  *  21  generation 4    25  snapshot epoch 4 (0: the live one)  29  MAC 8
  *
- * The MAC is SipHash-2-4 with the file system's handle key over all that stands before it. Without the
- * key nobody can make a handle for an object that was not shown to him, nor move one to another export.
+ * The MAC is SipHash-2-4 with the file system's handle key over all that stands before it. Without
+ * the key nobody can make a handle for an object that was not shown to him, nor move one to another
+ * export.
  */
 #include <sodium.h>
 

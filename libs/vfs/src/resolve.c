@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Walks to the directories of exports: look-ups from the root of the file system, as root. A walk that
- * a newer map has overtaken goes on as an orphan and tells nobody.
+ * Walks to the directories of exports: look-ups from the root of the file system, as root. A walk
+ * that a newer map has overtaken goes on as an orphan and tells nobody.
  */
 #include <stdlib.h>
 #include <string.h>

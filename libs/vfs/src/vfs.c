@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Operations: check what the export allows, squash the credentials, call the client. The request holds
- * everything that the call needs, so an operation allocates nothing here.
+ * Operations: check what the export allows, squash the credentials, call the client. The request
+ * holds everything that the call needs, so an operation allocates nothing here.
  */
 #include <sodium.h>
 #include <stdlib.h>
@@ -194,7 +194,8 @@ static void on_access(const Hf__AccessRep *rep, void *arg)
     finish(arg, rep);
 }
 
-void hf_vfs_access(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o, uint32_t want)
+void hf_vfs_access(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o,
+                   uint32_t want)
 {
     if (!begin(v, r, o, false))
         return;
@@ -245,8 +246,8 @@ static void io_prepare(struct hf_vfs_req *r, const struct hf_vfs_obj *o, uint64_
     r->data.done = on_io;
 }
 
-void hf_vfs_read(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o, uint64_t offset,
-                 uint32_t len)
+void hf_vfs_read(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o,
+                 uint64_t offset, uint32_t len)
 {
     if (!begin(v, r, o, false))
         return;

@@ -25,7 +25,8 @@ bool prefix_match(const struct prefix *p, const struct addr *a);
 bool addr_from(const struct sockaddr *sa, struct addr *ret);
 
 /* One export of the present map. */
-struct export {
+struct export
+{
     struct hf_vfs_export pub;
     bool resolved; /* pub.root_* are known */
     bool tried;    /* a walk to its directory has ended, well or not */
@@ -46,10 +47,10 @@ struct hf_vfs {
     uint64_t fsid;
     struct export *exports; /* by path */
     size_t nexports;
-    struct hf_map by_id;       /* export id -> struct export */
-    struct hf_list resolvers;  /* walks under way */
-    uint64_t generation;       /* of the table */
-    struct hf_timer retry;     /* walks again what is not resolved */
+    struct hf_map by_id;      /* export id -> struct export */
+    struct hf_list resolvers; /* walks under way */
+    uint64_t generation;      /* of the table */
+    struct hf_timer retry;    /* walks again what is not resolved */
 };
 
 /* exports.c */
