@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inside of the segment service. Everything here belongs to the loop thread, but what ListChunks
+ * gives to the pool (svc_list.c), and the counters.
+ */
+#ifndef HF_SVC_SEGMENT_PRIV_H
+#define HF_SVC_SEGMENT_PRIV_H
+
+#include "holdfast/svc_segment.h"
+
+#include <semaphore.h>
+
+#include "holdfast/err.h"
+#include "holdfast/metrics.h"
+#include "holdfast/plug.h"
+#include "holdfast/rpc.h"
+#include "holdfast/segment.h"
+#include "holdfast/wire/segment.pb-c.h"
+
+#define SVC_LIST_MAX     1000u /* chunks in a page */
+#define SVC_DELETE_MAX   4096u /* chunks in a call */
+#define SVC_SEGMENTS_MAX 1024u
+
+struct segment {
+    struct hf_segsvc *svc;
+    uint32_t id;
+    char *spec;
+    struct hf_plug_be *be;
+    struct hf_seg *seg; /* NULL once closed */
+    struct hf_log_rate rate;
+};
+
+struct svc_metrics {
+#define X(field, kind, name, help) uint64_t field;
+#include "metrics.def"
+#undef X
+};
+
+struct hf_segsvc {
+    Hf__Segment_Service impl;
+    struct hf_env *env;
+    struct hf_logger *log;
+    struct hf_loop *loop;
+    struct hf_rpc_server *server;
+    struct hf_pool *pool; /* ListChunks */
+    struct hf_plug *plug;
+    struct segment *segments;
+    unsigned nsegments, nopen; /* nopen: segments not yet closed */
+    unsigned nlists;           /* lists that the pool has */
+    bool started, stopping, stopped;
+    uint64_t boot; /* differs at each start: unstable writes of an earlier one may be lost */
+    struct hf_task stop_task;
+    sem_t stopped_sem;
+    struct svc_metrics m;
+};
+
+void svc_methods(Hf__Segment_Service *impl);
+struct segment *svc_segment(struct hf_segsvc *s, const Hf__ChunkId *id);
+/* Answers with an error and counts it. */
+void svc_refuse(struct hf_segsvc *s, struct hf_rpc_req *req);
+void svc_fail(struct hf_segsvc *s, struct hf_rpc_req *req, int status);
+void svc_list_chunks(Hf__Segment_Service *service, const Hf__SegListReq *in,
+                     Hf__SegListRep_Closure closure, void *data);
+/* Ends a stop once nothing is left. */
+void svc_stop_step(struct hf_segsvc *s);
+
+#endif
