@@ -171,7 +171,7 @@ static void t_lookup(struct nt_env *e)
 static void t_access_readlink(struct nt_env *e)
 {
     struct nt *c = e->root;
-    char longest[4097];
+    char longest[1001];
     struct things t;
 
     make_things(e, &t);
@@ -195,14 +195,40 @@ static void t_access_readlink(struct nt_env *e)
     NT_OK(nt_symlink(c, &e->dir, "long", longest, NULL));
     NT_OK(nt_readlink(c, &c->r.fh));
     NT_CHECK(strcmp(c->r.target, longest) == 0);
-    longest[1000] = 'x';
-    longest[4095] = '\0'; /* the longest */
-    NT_OK(nt_symlink(c, &e->dir, "longest", longest, NULL));
-    NT_OK(nt_readlink(c, &c->r.fh));
-    NT_EQ(strlen(c->r.target), 4095);
-    longest[4095] = 'x';
-    longest[4096] = '\0';
-    NT_ONE_OF(nt_symlink(c, &e->dir, "toolong", longest, NULL), NFS3ERR_NAMETOOLONG, NFS3ERR_INVAL);
+}
+
+/* Targets of 4095 and 4096 bytes: more than libnfs encodes. */
+static void t_symlink_longest(struct nt_env *e)
+{
+    static char target[4096];
+    int fd = nt_raw_connect(e->node.port);
+
+    memset(target, 'x', sizeof(target));
+    for (uint32_t len = 4095; len <= 4096; len++) {
+        struct nt_buf m;
+        uint8_t rep[512];
+
+        nt_raw_call(&m, (uint32_t)nt_now_ns(), NFS_PROGRAM, 3, 10);
+        nt_raw_opaque(&m, e->dir.data, e->dir.len);
+        nt_raw_opaque(&m, len == 4095 ? "fits" : "not", len == 4095 ? 4 : 3);
+        for (int i = 0; i < 6; i++) {
+            nt_raw_u32(&m, 0);
+        }
+        nt_raw_opaque(&m, target, len);
+        nt_raw_seal(&m);
+        NT_CHECK(nt_raw_send(fd, m.b, m.n));
+        NT_CHECK(nt_raw_recv(fd, rep, sizeof(rep)) >= 28);
+        NT_EQ(nt_raw_get(rep + 20), 0);
+        if (len == 4095) {
+            NT_STATUS(nt_raw_get(rep + 24), NFS3_OK);
+        } else {
+            NT_ONE_OF(nt_raw_get(rep + 24), NFS3ERR_NAMETOOLONG, NFS3ERR_INVAL);
+        }
+    }
+    NT_OK(nt_lookup(e->root, &e->dir, "fits"));
+    NT_EQ(e->root->r.attr.size, 4095);
+    NT_OK(nt_readlink(e->root, &e->root->r.fh));
+    NT_EQ(strlen(e->root->r.target), 4095);
 }
 
 static void t_read_write_errors(struct nt_env *e)
@@ -716,6 +742,7 @@ int main(int argc, char **argv)
         {"setattr_guard", t_setattr_guard, false},
         {"lookup", t_lookup, false},
         {"access_readlink", t_access_readlink, false},
+        {"symlink_longest", t_symlink_longest, false},
         {"read_write_errors", t_read_write_errors, false},
         {"commit", t_commit, false},
         {"create", t_create, false},

@@ -16,10 +16,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* the order matters */
+#include <nfsc/libnfs.h>
+
+#include <nfsc/libnfs-raw.h>
+
 #include <nfsc/libnfs-raw-mount.h>
 #include <nfsc/libnfs-raw-nfs.h>
-#include <nfsc/libnfs-raw.h>
-#include <nfsc/libnfs.h>
 
 #define NT_FH_MAX   64
 #define NT_NO_REPLY 0xfffffffeu

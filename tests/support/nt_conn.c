@@ -89,8 +89,7 @@ void nt_close(struct nt *c)
 
 void nt_p_start(struct nt *c)
 {
-    memset(&c->r, 0, sizeof(c->r));
-    c->done = false;
+    c->done = false; /* c->r stays until the reply: arguments may point into it */
 }
 
 uint32_t nt_p_finish(struct nt *c, int queued, const char *what)
@@ -109,6 +108,7 @@ bool nt_p_got(struct nt *c, int status)
 {
     c->done = true;
     c->rpc_status = status;
+    memset(&c->r, 0, sizeof(c->r));
     return status == RPC_STATUS_SUCCESS;
 }
 

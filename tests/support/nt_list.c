@@ -37,8 +37,8 @@ static void readdir_cb(struct rpc_context *rpc, int status, void *data, void *ar
     if (res->status != NFS3_OK) {
         return;
     }
-    /* status, attributes, verifier, end of list, eof */
-    c->r.reply_bytes = 4 + 4 + (c->r.have_dir ? 84 : 0) + 8 + 4 + 4;
+    /* READDIR3resok: attributes, verifier, end of list, eof */
+    c->r.reply_bytes = 4 + (c->r.have_dir ? 84 : 0) + 8 + 4 + 4;
     memcpy(c->r.verf, res->READDIR3res_u.resok.cookieverf, 8);
     c->r.eof = res->READDIR3res_u.resok.reply.eof != 0;
     for (entry3 *e = res->READDIR3res_u.resok.reply.entries; e != NULL; e = e->nextentry) {
@@ -76,7 +76,7 @@ static void readdirplus_cb(struct rpc_context *rpc, int status, void *data, void
     if (res->status != NFS3_OK) {
         return;
     }
-    c->r.reply_bytes = 4 + 4 + (c->r.have_dir ? 84 : 0) + 8 + 4 + 4;
+    c->r.reply_bytes = 4 + (c->r.have_dir ? 84 : 0) + 8 + 4 + 4;
     memcpy(c->r.verf, res->READDIRPLUS3res_u.resok.cookieverf, 8);
     c->r.eof = res->READDIRPLUS3res_u.resok.reply.eof != 0;
     for (entryplus3 *e = res->READDIRPLUS3res_u.resok.reply.entries; e != NULL; e = e->nextentry) {
