@@ -8,6 +8,7 @@
 
 #include "client_priv.h"
 
+#define SLOTS_MAX      1024u /* what a shard takes */
 #define BACKOFF_MIN_NS (10 * HF_NS_PER_MS)
 #define BACKOFF_MAX_NS (500 * HF_NS_PER_MS)
 
@@ -192,6 +193,8 @@ static int opts_take(const struct hf_client_opts *o, struct hf_client **ret)
         c->opts.map_poll_ms = 1000;
     if (c->opts.slots == 0)
         c->opts.slots = 256;
+    if (c->opts.slots > SLOTS_MAX)
+        c->opts.slots = SLOTS_MAX;
     if (c->opts.queue_max == 0)
         c->opts.queue_max = 16384;
     *ret = c;

@@ -13,6 +13,8 @@
 
 #include "client_priv.h"
 
+#define MOVED_TRIES 8u
+
 static void seg_send(struct seg_call *call);
 static void run_go(struct seg_run *run);
 
@@ -197,10 +199,14 @@ static void on_seg_reply(const ProtobufCMessage *body, void *arg)
     case HF_E_BUSY:
         seg_wait(call);
         return;
-    case HF_E_NOENT: /* the segment is not here (any more) */
+    case HF_E_INVAL: /* the segment has moved: the request itself is right */
         hf_client_map_refresh(c);
-        seg_wait(call);
-        return;
+        if (call->tries < MOVED_TRIES) {
+            seg_wait(call);
+            return;
+        }
+        status = HF_E_IO;
+        break;
     case HF_E_CORRUPT:
         c->stats.checksum_errors++;
         if (call->corrupt++ == 0) {

@@ -159,6 +159,7 @@ struct truncate {
     struct probe *p;
     Hf__SetattrReq req;
     Hf__SetAttrs set;
+    Hf__Cred cred;
 };
 
 static void on_truncate(const Hf__SetattrRep *rep, void *arg)
@@ -177,6 +178,8 @@ void probe_truncate(struct hf_client *c, struct probe *p, uint64_t ino, uint64_t
     cr_assert(t);
     hf__setattr_req__init(&t->req);
     hf__set_attrs__init(&t->set);
+    hf__cred__init(&t->cred);
+    t->req.cred = &t->cred;
     t->req.ino = ino;
     t->req.gen = 1;
     t->req.set = &t->set;

@@ -60,6 +60,7 @@ struct wmeta {
     struct hf_loop *loop;
     struct hf_rpc_server *server;
     Hf__Meta_Service impl;
+    void *real; /* of real_shard.c */
 };
 struct wseg {
     struct world *w;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The protocol-neutral file server that gateways share: exports and who may use them, credentials and
- * squashing, file handles, and every file operation as one call. Front ends decode, call here, encode.
+ * The protocol-neutral file server that gateways share: exports and who may use them, credentials
+ * and squashing, file handles, and every file operation as one call. Front ends decode, call here,
+ * encode.
  *
  * Threads: a vfs belongs to one loop; all calls and callbacks are on it.
  */
@@ -52,14 +53,17 @@ struct hf_vfs_obj {
     uint32_t gen;
 };
 
-/* Finds an export by path for a client; NOENT, ACCES (address not admitted). Path is what MOUNT names; a
- * path below an export ("/main/dir") is refused with ACCES unless exported itself. */
-int hf_vfs_mount(struct hf_vfs *v, struct hf_slice path, const struct sockaddr *peer, struct hf_vfs_obj *ret);
+/* Finds an export by path for a client; NOENT, ACCES (address not admitted). Path is what MOUNT
+ * names; a path below an export ("/main/dir") is refused with ACCES unless exported itself. */
+int hf_vfs_mount(struct hf_vfs *v, struct hf_slice path, const struct sockaddr *peer,
+                 struct hf_vfs_obj *ret);
 /* BADHANDLE: malformed or its MAC is wrong; STALE: the export is gone or another file system's;
  * ACCES: the export does not admit this address. */
-int hf_vfs_fh_decode(struct hf_vfs *v, struct hf_slice fh, const struct sockaddr *peer, struct hf_vfs_obj *ret);
+int hf_vfs_fh_decode(struct hf_vfs *v, struct hf_slice fh, const struct sockaddr *peer,
+                     struct hf_vfs_obj *ret);
 /* buf: HF_VFS_FH_MAX bytes; returns the length used. Equal objects have equal handles. */
-uint32_t hf_vfs_fh_encode(struct hf_vfs *v, const struct hf_vfs_export *exp, uint64_t ino, uint32_t gen, void *buf);
+uint32_t hf_vfs_fh_encode(struct hf_vfs *v, const struct hf_vfs_export *exp, uint64_t ino,
+                          uint32_t gen, void *buf);
 
 /* ---- operations ---- */
 
@@ -69,27 +73,28 @@ struct hf_vfs_cred {
     uint32_t groups[HF_VFS_GROUPS_MAX];
 };
 
-/* One operation in flight. Caller-owned; zero it, set cred, done, arg; keep it valid until done returns.
- * done is called exactly once, never from inside the call, as the last statement of the work.
- * Bytes given by reference (names, targets, write data, SetAttrs) must stay valid until done. */
+/* One operation in flight. Caller-owned; zero it, set cred, done, arg; keep it valid until done
+ * returns. done is called exactly once, never from inside the call, as the last statement of the
+ * work. Bytes given by reference (names, targets, write data, SetAttrs) must stay valid until done.
+ */
 struct hf_vfs_req {
-    struct hf_vfs_cred cred;   /* as the protocol gave it; squashing happens here */
+    struct hf_vfs_cred cred; /* as the protocol gave it; squashing happens here */
     void (*done)(struct hf_vfs_req *r);
     void *arg;
     /* outputs, valid inside done (body and pieces live in *msg / pieces[].msg) */
-    int status;                /* HF_E_* */
-    const void *rep;           /* the Hf__...Rep of the operation, may be NULL on errors */
+    int status;                    /* HF_E_* */
+    const void *rep;               /* the Hf__...Rep of the operation, may be NULL on errors */
     const struct hf_client_io *io; /* read, write, commit: see struct hf_client_io's outputs */
     struct hf_vfs_space {
         uint64_t total_bytes, free_bytes, total_files, free_files;
-    } space;                   /* fsstat */
+    } space; /* fsstat */
     /* private */
     struct hf_client_call call;
     struct hf_client_io data;
     Hf__Cred wire_cred;
     uint32_t groups[HF_VFS_GROUPS_MAX]; /* squashed */
     struct hf_vfs_export exp;
-    uint64_t ino;              /* the object that a reply is completed with (lookup, readdir, access) */
+    uint64_t ino; /* the object that a reply is completed with (lookup, readdir, access) */
     union {
         Hf__LookupReq lookup;
         Hf__GetattrReq getattr;
@@ -105,42 +110,50 @@ struct hf_vfs_req {
         Hf__FsstatReq fsstat;
     } wire;
     struct hf_vfs *vfs;
-    struct hf_task task;       /* completes requests that were refused at once */
+    struct hf_task task; /* completes requests that were refused at once */
 };
 
 /* rep: Hf__GetattrRep. No permission needed. */
 void hf_vfs_getattr(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o);
 /* rep: Hf__SetattrRep. ROFS on a read-only export (the same for every change below). */
-void hf_vfs_setattr(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o, Hf__SetAttrs *set,
-                    bool guard, int64_t guard_ctime_ns);
+void hf_vfs_setattr(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o,
+                    Hf__SetAttrs *set, bool guard, int64_t guard_ctime_ns);
 /* rep: Hf__LookupRep. ".." at the export's root is the root. */
-void hf_vfs_lookup(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *dir, struct hf_slice name);
+void hf_vfs_lookup(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *dir,
+                   struct hf_slice name);
 /* rep: Hf__AccessRep. want: RFC 1813 3.3.4 bits; changes are masked on a read-only export. */
-void hf_vfs_access(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o, uint32_t want);
+void hf_vfs_access(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o,
+                   uint32_t want);
 void hf_vfs_readlink(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o);
 /* io: pieces, count, eof, attr. */
-void hf_vfs_read(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o, uint64_t offset, uint32_t len);
+void hf_vfs_read(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o,
+                 uint64_t offset, uint32_t len);
 /* io: wcc, count, verifier. data: up to HF_RPC_BULK_IOV - 1 slices. */
-void hf_vfs_write(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o, uint64_t offset,
-                  const struct hf_slice *data, unsigned n, uint32_t stable);
-void hf_vfs_commit(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o, uint64_t offset, uint32_t len);
+void hf_vfs_write(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o,
+                  uint64_t offset, const struct hf_slice *data, unsigned n, uint32_t stable);
+void hf_vfs_commit(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o,
+                   uint64_t offset, uint32_t len);
 /* rep: Hf__CreateRep. how: enum Hf__CreateHow. */
-void hf_vfs_create(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *dir, struct hf_slice name,
-                   uint32_t how, Hf__SetAttrs *set, uint64_t verf);
-/* rep: Hf__MakeRep. type: FT_DIR, FT_LNK (target), FT_BLK/FT_CHR (major, minor), FT_SOCK, FT_FIFO. */
-void hf_vfs_make(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *dir, struct hf_slice name,
-                 uint32_t type, Hf__SetAttrs *set, struct hf_slice target, uint32_t rmajor, uint32_t rminor);
+void hf_vfs_create(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *dir,
+                   struct hf_slice name, uint32_t how, Hf__SetAttrs *set, uint64_t verf);
+/* rep: Hf__MakeRep. type: FT_DIR, FT_LNK (target), FT_BLK/FT_CHR (major, minor), FT_SOCK, FT_FIFO.
+ */
+void hf_vfs_make(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *dir,
+                 struct hf_slice name, uint32_t type, Hf__SetAttrs *set, struct hf_slice target,
+                 uint32_t rmajor, uint32_t rminor);
 /* rep: Hf__RemoveRep. */
-void hf_vfs_remove(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *dir, struct hf_slice name, bool is_dir);
+void hf_vfs_remove(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *dir,
+                   struct hf_slice name, bool is_dir);
 /* rep: Hf__RenameRep. XDEV between exports. */
-void hf_vfs_rename(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *from, struct hf_slice from_name,
-                   const struct hf_vfs_obj *to, struct hf_slice to_name);
+void hf_vfs_rename(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *from,
+                   struct hf_slice from_name, const struct hf_vfs_obj *to, struct hf_slice to_name);
 /* rep: Hf__LinkRep. */
-void hf_vfs_link(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o, const struct hf_vfs_obj *dir,
-                 struct hf_slice name);
+void hf_vfs_link(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o,
+                 const struct hf_vfs_obj *dir, struct hf_slice name);
 /* rep: Hf__ReaddirRep; see ReaddirReq in meta.proto for the limits. */
-void hf_vfs_readdir(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *dir, uint64_t cookie,
-                    uint32_t max_bytes, uint32_t entry_overhead, uint32_t max_entries, bool plus);
+void hf_vfs_readdir(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *dir,
+                    uint64_t cookie, uint32_t max_bytes, uint32_t entry_overhead,
+                    uint32_t max_entries, bool plus);
 /* rep: Hf__FsstatRep, and space. */
 void hf_vfs_fsstat(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o);
 
