@@ -320,6 +320,8 @@ static int begin(struct hf_wal *w)
     w->fs_free_ns = hf_env_mono_ns(w->env);
     if (rc == 0 && !w->cur)
         rc = wal_roll(w);
+    else if (rc == 0 && w->cur->shards != w->o.shards)
+        rc = wal_reshard(w);
     return rc ? rc : start_threads(w);
 }
 

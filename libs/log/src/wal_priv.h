@@ -95,6 +95,8 @@ void *wal_writer_main(void *arg);
 void wal_write_list(struct hf_wal *w, struct hf_log_append *list);
 /* Begins the next file. Writer only. NOSPC, IO. */
 int wal_roll(struct hf_wal *w);
+/* At open: more shards than the present file knows of. */
+int wal_reshard(struct hf_wal *w);
 
 void *wal_prep_main(void *arg);
 /* A spare for the writer, which is taken out of the list; made on the spot if there is none. */

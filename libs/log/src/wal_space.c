@@ -205,6 +205,18 @@ static bool spare_wanted(const struct hf_wal *w)
     return w->nspares == 0 && !w->creating && !w->dead;
 }
 
+/* Full: waits for recycling, or for the disk. The writer tries for itself when it must. */
+static void prep_pause(struct hf_wal *w)
+{
+    struct timespec until;
+
+    if (w->stop)
+        return;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += PREP_RETRY_SECS;
+    pthread_cond_timedwait(&w->prep_cond, &w->lock, &until);
+}
+
 void *wal_prep_main(void *arg)
 {
     struct hf_wal *w = arg;
@@ -212,21 +224,15 @@ void *wal_prep_main(void *arg)
 
     pthread_setname_np(pthread_self(), "hf-wal-prep");
     pthread_mutex_lock(&w->lock);
+    /* Removing and creating release the lock: look at everything again after each. */
     while (!w->stop) {
         f = garbage_next(w);
-        if (f) {
+        if (f)
             garbage_remove(w, f);
-        } else if (spare_wanted(w) && spare_create(w, true) != 0) {
-            struct timespec until;
-
-            /* Full: wait for recycling, or for the disk. The writer tries for itself when it must.
-             */
-            clock_gettime(CLOCK_REALTIME, &until);
-            until.tv_sec += PREP_RETRY_SECS;
-            pthread_cond_timedwait(&w->prep_cond, &w->lock, &until);
-        } else if (!spare_wanted(w) && !garbage_next(w)) {
+        else if (!spare_wanted(w))
             pthread_cond_wait(&w->prep_cond, &w->lock);
-        }
+        else if (spare_create(w, true) != 0)
+            prep_pause(w);
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;
