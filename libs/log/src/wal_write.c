@@ -154,9 +154,28 @@ static void group_flush(struct hf_wal *w, struct hf_log_append *first, struct hf
     }
 }
 
-int wal_roll(struct hf_wal *w)
+/* The header alone, and durable, before any record: until then the file is what it was before. */
+static int header_write(struct hf_wal *w, const struct wal_header *h)
 {
     uint8_t sector[WAL_HEADER_BYTES];
+    int rc;
+
+    wal_header_encode(h, sector);
+    rc = w->files->write(w->files, w->cur->fd, 0, sector, sizeof(sector));
+    if (rc == 0)
+        rc = w->files->sync(w->files, w->cur->fd);
+    if (rc)
+        return HF_E_IO;
+    pthread_mutex_lock(&w->lock);
+    w->header_oldest = h->oldest;
+    if (!hf_list_empty(&w->garbage))
+        pthread_cond_signal(&w->prep_cond);
+    pthread_mutex_unlock(&w->lock);
+    return 0;
+}
+
+int wal_roll(struct hf_wal *w)
+{
     struct wal_header h = {.shards = w->o.shards, .seq = 1, .oldest = 1};
     struct wal_file *f;
     uint64_t *start;
@@ -190,20 +209,17 @@ int wal_roll(struct hf_wal *w)
     w->cur = f;
     w->off = WAL_DATA_OFF;
     w->need_start = true;
-    /* The header alone, and durable, before any record: until then the file is what it was before.
-     */
-    wal_header_encode(&h, sector);
-    rc = w->files->write(w->files, f->fd, 0, sector, sizeof(sector));
-    if (rc == 0)
-        rc = w->files->sync(w->files, f->fd);
-    if (rc)
-        return HF_E_IO;
-    pthread_mutex_lock(&w->lock);
-    w->header_oldest = h.oldest;
-    if (!hf_list_empty(&w->garbage))
-        pthread_cond_signal(&w->prep_cond);
-    pthread_mutex_unlock(&w->lock);
-    return 0;
+    return header_write(w, &h);
+}
+
+int wal_reshard(struct hf_wal *w)
+{
+    struct wal_header h = {.seq = w->cur->seq, .oldest = w->header_oldest, .salt = w->cur->salt};
+
+    if (!w->need_start)
+        return wal_roll(w);
+    h.shards = w->cur->shards = w->o.shards;
+    return header_write(w, &h);
 }
 
 static bool fits(const struct hf_wal *w, const struct hf_log_append *a)
