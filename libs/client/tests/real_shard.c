@@ -116,7 +116,9 @@ static void format(struct wmeta *m)
     Hf__ShardEntry shard = HF__SHARD_ENTRY__INIT, *shards[1] = {&shard};
     Hf__SegmentEntry seg[W_SERVERS], *segs[W_SERVERS];
     struct hf_meta_format f = {.now_ns = 1, .root_gen = 1, .map = &map};
-    static char name[] = "hot";
+    static char name[] = "hot", path[] = "/main", dir[] = "/", all[] = "*", *clients[1] = {all};
+    static uint8_t key[16] = "0123456789abcdef";
+    Hf__ExportEntry export = HF__EXPORT_ENTRY__INIT, *exports[1] = {&export};
 
     pool.id = 1;
     pool.name = name;
@@ -131,6 +133,14 @@ static void format(struct wmeta *m)
         segs[i] = &seg[i];
         snprintf(m->w->seg[i].url, sizeof(m->w->seg[i].url), "sim://s%u", i);
     }
+    export.id = 1;
+    export.path = path;
+    export.dir = dir;
+    export.clients = clients;
+    export.n_clients = 1;
+    map.exports = exports;
+    map.n_exports = 1;
+    map.handle_key = (ProtobufCBinaryData){sizeof(key), key};
     map.version = 1;
     map.shard_count = 1;
     map.shards = shards;

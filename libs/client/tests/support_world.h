@@ -72,6 +72,7 @@ struct wseg {
     uint64_t boot;
     unsigned corrupt_reads; /* the next ones return a flipped bit */
     unsigned corrupt_writes;
+    void *real; /* of real_seg.c */
     struct wchunk chunks[W_CHUNKS];
 };
 
