@@ -102,6 +102,15 @@ Hf__Attr t_attr(struct shard *s, struct fh o); /* asserts that it exists */
     }                                                                                              \
     static void name##_on(enum hf_store_kind kind)
 
+/* A tree for tables of cases: /d (u1 0755) /d/f (u1) /d/l -> target /d/sub/ (u1) /d/sub/x; /closed
+ * (root 0700); /ro (root 0755); /sticky (root 1777) with u1's file s1; gone: removed; wrong: d of
+ * another generation */
+struct tree {
+    struct fh d, f, l, sub, x, closed, ro, sticky, s1, gone, wrong;
+};
+void tree_make(struct shard *s, struct tree *t);
+extern char name255[256], name256[257];
+
 #define cr_status(expr, want)                                                                      \
     do {                                                                                           \
         int got_ = (expr), want_ = (want);                                                         \

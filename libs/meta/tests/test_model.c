@@ -109,6 +109,16 @@ static void drop(struct model *m, int dir, int name)
     }
 }
 
+/* A name, mostly one that the directory has. */
+static int a_name(struct model *m, const struct obj *dir)
+{
+    int n = (int)pick(m, NAMES);
+
+    for (unsigned tries = pick(m, 12); tries && dir->entries[n] < 0; tries--)
+        n = (int)pick(m, NAMES);
+    return n;
+}
+
 /* ---- one function per operation: what should happen, what happens ---- */
 
 static int expect_dir(const struct obj *d)
@@ -144,9 +154,11 @@ static void step_make(struct model *m)
 
 static void step_remove(struct model *m)
 {
-    int d = any(m, DIR_), n = (int)pick(m, NAMES);
-    bool rmdir = pick(m, 2);
+    int d = any(m, DIR_);
     struct obj *dir = &m->o[d], *o;
+    int n = a_name(m, dir);
+    bool fits = dir->entries[n] >= 0 && m->o[dir->entries[n]].type == DIR_;
+    bool rmdir = pick(m, 8) ? fits : !fits;
     int want = expect_dir(dir);
 
     if (want == 0 && dir->entries[n] < 0)
@@ -215,7 +227,7 @@ static int expect_rename(struct model *m, int d1, int n1, int d2, int n2, bool *
 static void step_rename(struct model *m)
 {
     int d1 = any(m, DIR_), d2 = pick(m, 2) ? any(m, DIR_) : d1;
-    int n1 = (int)pick(m, NAMES), n2 = (int)pick(m, NAMES), s;
+    int n1 = a_name(m, &m->o[d1]), n2 = a_name(m, &m->o[d2]), s;
     bool same;
     int want = expect_rename(m, d1, n1, d2, n2, &same);
 
@@ -321,7 +333,10 @@ static void step(struct model *m)
         step_rename, step_write, step_write, step_truncate, step_look,   step_look, step_list,
     };
 
-    steps[pick(m, HF_ARRAY_LEN(steps))](m);
+    if (live(m) > OBJS * 3 / 4 && pick(m, 2))
+        step_remove(m);
+    else
+        steps[pick(m, HF_ARRAY_LEN(steps))](m);
 }
 
 /* ---- the second store ---- */
