@@ -32,7 +32,7 @@ void seg_server_init(struct world *w, unsigned index)
     cr_assert(r);
     cr_assert(o.plugin_dir, "run by ctest, or set HF_PLUGIN_DIR");
     snprintf(w->seg[index].url, sizeof(w->seg[index].url), "sim://s%u", index);
-    snprintf(r->dir, sizeof(r->dir), "/tmp/hf-client-XXXXXX");
+    snprintf(r->dir, sizeof(r->dir), "/tmp/holdfast-client-XXXXXX");
     cr_assert(mkdtemp(r->dir));
     cr_assert_eq(hf_segsvc_new(&o, &r->svc, err, sizeof(err)), 0, "%s", err);
     w->seg[index].real = r;
