@@ -41,6 +41,7 @@ static struct nfs_req *req_new(struct nfs_conn *c, struct nfs_record_out *out)
     r->svc = s;
     r->conn = c;
     r->drc = NULL;
+    r->expect = 0;
     r->auth_none = r->transient = false;
     r->proc = NULL;
     hf_list_init(&r->waiter_link);
@@ -66,12 +67,13 @@ void nfs_req_free(struct nfs_req *r)
     hf_list_remove(&r->waiter_link);
     if (r->conn) {
         r->conn->inflight--;
+        r->conn->expected -= r->expect;
         if (r->conn->paused || r->conn->draining)
             nfs_conn_touch(r->conn);
     }
     if (r->rec != r->inl)
         nfs_mem_put(&s->mem, r->rec, r->rec_cap);
-    nfs_mem_release(&s->mem, sizeof(*r));
+    nfs_mem_release(&s->mem, sizeof(*r) + r->expect);
     s->inflight--;
     hf_metric_set(&s->m.requests_in_progress, s->inflight);
     if (!hf_list_empty(&s->paused))
@@ -82,6 +84,13 @@ void nfs_req_free(struct nfs_req *r)
     } else {
         free(r);
     }
+}
+
+void nfs_expect(struct nfs_req *r, size_t bytes)
+{
+    r->expect = bytes;
+    r->conn->expected += bytes;
+    nfs_mem_charge(&r->svc->mem, bytes);
 }
 
 /* ---- replies ---- */

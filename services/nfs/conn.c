@@ -88,6 +88,7 @@ void nfs_conn_free(struct nfs_conn *c)
     hf_list_remove(&c->link);
     hf_list_remove(&c->dirty_link);
     hf_list_remove(&c->paused_link);
+    s->out_bytes -= c->out_counted;
     s->nconns--;
     hf_metric_set(&s->m.connections, s->nconns);
     free(c);
@@ -155,6 +156,8 @@ void nfs_conn_flush_task(struct hf_task *t)
         c->dirty = false;
         if (!c->broken && !c->writing)
             send_output(c);
+        s->out_bytes = s->out_bytes - c->out_counted + evbuffer_get_length(c->out);
+        c->out_counted = evbuffer_get_length(c->out);
         if (c->broken || (c->draining && c->inflight == 0 && evbuffer_get_length(c->out) == 0))
             nfs_conn_free(c);
     }

@@ -30,20 +30,22 @@ void nfs_conn_reading(struct nfs_conn *c, bool on)
 
 void nfs_conn_stash_drop(struct nfs_conn *c)
 {
-    nfs_mem_put(&c->svc->mem, c->stash, c->stash_cap);
+    free(c->stash);
     c->stash = NULL;
-    c->stash_len = c->stash_cap = 0;
+    c->stash_len = 0;
 }
 
 static bool may_start_call(const struct nfs_conn *c)
 {
     const struct hf_nfssvc *s = c->svc;
+    uint64_t out_max = s->o.max_reply_bytes;
 
+    /* Many slow readers together: those who read fast hardly have anything unsent. */
+    if (s->out_bytes >= s->o.max_request_bytes && out_max > NFS_REPLY_FLOOR)
+        out_max = NFS_REPLY_FLOOR;
     return c->inflight < s->o.max_requests_per_connection &&
-           evbuffer_get_length(c->out) < s->o.max_reply_bytes &&
-           /* Without any call in progress the memory is in half-read records and stashes; one call
-            * is let in then, so that those cannot lock each other out. */
-           (s->mem.in_use < s->o.max_request_bytes || s->inflight == 0);
+           evbuffer_get_length(c->out) + c->expected < out_max &&
+           s->mem.in_use < s->o.max_request_bytes;
 }
 
 static void pause_reading(struct nfs_conn *c)
@@ -56,22 +58,19 @@ static void pause_reading(struct nfs_conn *c)
     nfs_conn_reading(c, false);
 }
 
-/* Puts what is left aside. rest may point into the stash itself. */
+/* Puts what is left aside. Not counted as requests' memory: stashes that wait for memory must not
+ * be what uses it up. */
 static void stash(struct nfs_conn *c, struct hf_slice rest)
 {
-    if (rest.len == 0)
-        return;
+    HF_ASSERT(!c->stash && rest.len > 0);
+    c->stash = malloc(rest.len);
     if (!c->stash) {
-        c->stash = nfs_mem_get(&c->svc->mem, rest.len, &c->stash_cap);
-        if (!c->stash) {
-            hf_metric_add(&c->svc->m.no_memory, 1);
-            c->broken = true;
-            nfs_conn_touch(c);
-            return;
-        }
+        hf_metric_add(&c->svc->m.no_memory, 1);
+        c->broken = true;
+        nfs_conn_touch(c);
+        return;
     }
-    HF_ASSERT(rest.len <= c->stash_cap);
-    memmove(c->stash, rest.data, rest.len);
+    memcpy(c->stash, rest.data, rest.len);
     c->stash_len = rest.len;
 }
 
@@ -124,15 +123,15 @@ static void parse(struct nfs_conn *c, struct hf_slice in)
 static void resume(struct nfs_conn *c)
 {
     uint8_t *data = c->stash;
-    size_t len = c->stash_len, cap = c->stash_cap;
+    size_t len = c->stash_len;
 
     c->paused = false;
     hf_list_remove(&c->paused_link);
     c->stash = NULL;
-    c->stash_len = c->stash_cap = 0;
+    c->stash_len = 0;
     if (data)
         parse(c, hf_slice(data, len));
-    nfs_mem_put(&c->svc->mem, data, cap);
+    free(data);
     if (!c->paused && !c->draining && !c->broken)
         nfs_conn_reading(c, true);
 }

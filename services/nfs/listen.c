@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "svc_priv.h"
@@ -121,7 +122,8 @@ static bool split(const char *item, size_t len, char *host, size_t host_bytes, c
     host[hl] = '\0';
     memcpy(port, colon + 1, pl);
     port[pl] = '\0';
-    return strspn(port, "0123456789") == pl;
+    /* getaddrinfo would take 99999 modulo 65536. */
+    return strspn(port, "0123456789") == pl && strtoul(port, NULL, 10) <= 65535;
 }
 
 static int name_listener(struct nfs_listener *l)

@@ -88,6 +88,8 @@ void nfs3_read(struct nfs_req *r)
     const READ3args *a = &r->a.read;
     uint32_t len = a->count < NFS_IO_MAX ? a->count : NFS_IO_MAX;
 
-    if (nfs3_handle(r, &a->file, &r->obj))
-        hf_vfs_read(r->svc->vfs, nfs3_vfs(r, done), &r->obj, a->offset, len);
+    if (!nfs3_handle(r, &a->file, &r->obj))
+        return;
+    nfs_expect(r, len);
+    hf_vfs_read(r->svc->vfs, nfs3_vfs(r, done), &r->obj, a->offset, len);
 }

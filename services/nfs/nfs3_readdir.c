@@ -118,6 +118,7 @@ static void done_plus(struct hf_vfs_req *v)
 
 static void start(struct nfs_req *r, uint64_t cookie, const struct nfs_dir_budget *b, bool plus)
 {
+    nfs_expect(r, b->limit);
     r->s.dir.limit = b->limit;
     r->s.dir.dir_limit = b->dir_limit;
     hf_vfs_readdir(r->svc->vfs, nfs3_vfs(r, plus ? done_plus : done), &r->obj, cookie, b->max_bytes,

@@ -24,7 +24,7 @@ static void fill_defaults(struct hf_nfssvc_opts *o)
     DEFAULT_(max_connections, 1024);
     DEFAULT_(max_requests_per_connection, 256);
     DEFAULT_(max_request_bytes, 256ull << 20);
-    DEFAULT_(max_reply_bytes, 8ull << 20);
+    DEFAULT_(max_reply_bytes, 16ull << 20);
     DEFAULT_(idle_timeout_ms, 360000);
     DEFAULT_(stall_timeout_ms, 60000);
     DEFAULT_(drc_entries, 32768);

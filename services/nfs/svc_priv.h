@@ -43,6 +43,7 @@
 #define NFS_MOUNT_MAX    (256u << 10) /* largest DUMP or EXPORT reply */
 #define NFS_ENCODE_BYTES (NFS_DIR_MAX + (64u << 10))
 #define NFS_SCRATCH      (64u << 10)
+#define NFS_REPLY_FLOOR  (256u << 10) /* unsent replies per connection, when all have too many */
 #define NFS_LISTENERS    16u
 #define NFS_REQ_SPARE    512u
 #define NFS_REQ_INLINE   448u
@@ -87,6 +88,7 @@ struct hf_nfssvc {
     struct hf_list spare_reqs;
     unsigned nspare_reqs;
     unsigned inflight;
+    uint64_t out_bytes; /* unsent replies of all connections, as of the last flush */
     struct nfs_drc *drc;
     struct nfs_mounts mounts;
     uint8_t *scratch; /* what a read brought, until it is parsed */
@@ -118,8 +120,10 @@ struct nfs_conn {
     struct sockaddr_storage peer; /* IPv4 as such, also when it came over an IPv6 socket */
     struct nfs_record record;
     uint8_t *stash; /* read but not yet parsed: the connection was paused */
-    size_t stash_len, stash_cap;
+    size_t stash_len;
     struct evbuffer *out;
+    size_t out_counted; /* of it in svc->out_bytes */
+    size_t expected;    /* data that the calls in progress will bring */
     struct hf_list reqs;
     unsigned inflight;
     bool dirty, paused, reading, writing;
@@ -170,6 +174,7 @@ struct nfs_req {
     uint32_t xid, prog, proc_no;
     const struct nfs_proc *proc;
     struct nfs_drc_entry *drc; /* ours: to be done or forgotten */
+    size_t expect;             /* this call's share of conn->expected */
     bool auth_none;
     bool transient; /* the reply is not to be remembered: the client will repeat the call */
     struct hf_vfs_cred cred;
@@ -226,6 +231,9 @@ void nfs_reply_end(struct nfs_req *r, bool ok);
  * over. */
 bool nfs_reply_head(struct nfs_req *r, bool ok, size_t body);
 void nfs_req_free(struct nfs_req *r);
+/* Tells that the reply will have this many bytes of data: they count as the request's memory and
+ * against the connection's limit of unsent replies from now on. At most once per request. */
+void nfs_expect(struct nfs_req *r, size_t bytes);
 
 /* ---- procs.c ---- */
 

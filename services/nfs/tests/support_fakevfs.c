@@ -231,12 +231,13 @@ static void later(struct hf_vfs *v, struct hf_vfs_req *r)
     hf_loop_post(v->loop, &r->task);
 }
 
-/* The reply's parts, one set for all: requests complete before the next one is answered from them, as far
- * as their contents matter. */
+/* The reply's parts, one set for all: requests complete before the next one is answered from them,
+ * as far as their contents matter. */
 static Hf__Attr obj_attr, dir_attr;
 static Hf__Wcc wcc;
 
-static void answer(struct hf_vfs *v, struct hf_vfs_req *r, uint64_t ino, const void *rep, bool change)
+static void answer(struct hf_vfs *v, struct hf_vfs_req *r, uint64_t ino, const void *rep,
+                   bool change)
 {
     obj_attr = attr_of(ino + 100);
     dir_attr = attr_of(ino);
@@ -320,7 +321,8 @@ void hf_vfs_lookup(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_o
     answer(v, r, dir->ino, &rep, false);
 }
 
-void hf_vfs_access(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o, uint32_t want)
+void hf_vfs_access(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o,
+                   uint32_t want)
 {
     static Hf__AccessRep rep;
 
@@ -343,8 +345,8 @@ void hf_vfs_readlink(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs
     answer(v, r, o->ino, &rep, false);
 }
 
-void hf_vfs_read(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o, uint64_t offset,
-                 uint32_t len)
+void hf_vfs_read(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o,
+                 uint64_t offset, uint32_t len)
 {
     const struct fake f = fake_get();
     struct hf_client_io *io = &r->data;
@@ -371,8 +373,8 @@ void hf_vfs_read(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj
     answer(v, r, o->ino, NULL, false);
 }
 
-void hf_vfs_write(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o, uint64_t offset,
-                  const struct hf_slice *data, unsigned n, uint32_t stable)
+void hf_vfs_write(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o,
+                  uint64_t offset, const struct hf_slice *data, unsigned n, uint32_t stable)
 {
     struct hf_client_io *io = &r->data;
     uint32_t crc = 0, len = 0;
@@ -394,8 +396,8 @@ void hf_vfs_write(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_ob
     answer(v, r, o->ino, NULL, true);
 }
 
-void hf_vfs_commit(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o, uint64_t offset,
-                   uint32_t len)
+void hf_vfs_commit(struct hf_vfs *v, struct hf_vfs_req *r, const struct hf_vfs_obj *o,
+                   uint64_t offset, uint32_t len)
 {
     (void)offset;
     (void)len;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A stand-in for libs/vfs and libs/client behind the gateway: answers from a script, so that tests of the
- * protocol side need no file system. One per test process (the functions it replaces have no room for
- * more); Criterion runs each test in a process of its own.
+ * A stand-in for libs/vfs and libs/client behind the gateway: answers from a script, so that tests
+ * of the protocol side need no file system. One per test process (the functions it replaces have no
+ * room for more); Criterion runs each test in a process of its own.
  */
 #ifndef HF_NFS_SUPPORT_FAKEVFS_H
 #define HF_NFS_SUPPORT_FAKEVFS_H
@@ -18,10 +18,10 @@
 
 struct fake {
     /* the script; written before the calls it is about */
-    int status;          /* of every operation but getattr */
+    int status; /* of every operation but getattr */
     int getattr_status;
-    bool bare_errors;    /* failures come without a reply body */
-    bool hold_changes;   /* changes wait for fake_release */
+    bool bare_errors;  /* failures come without a reply body */
+    bool hold_changes; /* changes wait for fake_release */
     uint32_t dir_entries;
     uint32_t read_bytes; /* size of every file */
     bool read_zeros;     /* the middle of a read is a hole */

@@ -7,7 +7,8 @@
 
 static struct nfs_drc_key key(const struct nfs_drc *d, uint32_t xid, const char *args)
 {
-    struct nfs_drc_key k = {.family = AF_INET, .xid = xid, .prog = 100003, .vers = 3, .proc = 9, .uid = 5};
+    struct nfs_drc_key k = {
+        .family = AF_INET, .xid = xid, .prog = 100003, .vers = 3, .proc = 9, .uid = 5};
 
     k.addr[0] = 127;
     nfs_drc_key_args(d, &k, hf_slice_str(args));

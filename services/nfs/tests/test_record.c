@@ -54,8 +54,8 @@ Test(record, whole_record_is_handed_out_in_place)
     cr_assert(nfs_record_at_boundary(&rec));
 }
 
-/* Three records, the second of several fragments (an empty one among them), cut in two at every byte,
- * and fed byte by byte. */
+/* Three records, the second of several fragments (an empty one among them), cut in two at every
+ * byte, and fed byte by byte. */
 static size_t make_stream(uint8_t *s)
 {
     size_t n = put_fragment(s, true, "first", 5);

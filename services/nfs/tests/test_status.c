@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Errors: every one of ours has a status, and every procedure's are those that RFC 1813 or custom allows.
+ * Errors: every one of ours has a status, and every procedure's are those that RFC 1813 or custom
+ * allows.
  */
 #include <criterion/criterion.h>
 
@@ -46,8 +47,8 @@ Test(status, unknown_numbers_are_server_faults)
 
 Test(status, what_may_heal_is_jukebox)
 {
-    const int retry[] = {HF_E_TIMEDOUT, HF_E_BUSY, HF_E_CONNRESET, HF_E_CONNREFUSED, HF_E_NOTLEADER,
-                         HF_E_JUKEBOX,  HF_E_NOMEM};
+    const int retry[] = {HF_E_TIMEDOUT,  HF_E_BUSY,    HF_E_CONNRESET, HF_E_CONNREFUSED,
+                         HF_E_NOTLEADER, HF_E_JUKEBOX, HF_E_NOMEM};
 
     for (size_t i = 0; i < HF_ARRAY_LEN(retry); i++) {
         cr_assert_eq(nfs_status_nfs3(retry[i]), NFS3ERR_JUKEBOX);
@@ -74,8 +75,8 @@ Test(status, what_the_rfc_lists_is_allowed)
     ALLOWED(5, HF_E_INVAL, HF_E_ACCES, HF_E_NOTSUPP);
     ALLOWED(6, HF_E_NXIO, HF_E_ACCES, HF_E_INVAL);
     ALLOWED(7, HF_E_ACCES, HF_E_FBIG, HF_E_DQUOT, HF_E_NOSPC, HF_E_ROFS, HF_E_INVAL);
-    ALLOWED(8, HF_E_ACCES, HF_E_EXIST, HF_E_NOTDIR, HF_E_NOSPC, HF_E_ROFS, HF_E_NAMETOOLONG, HF_E_DQUOT,
-            HF_E_NOTSUPP);
+    ALLOWED(8, HF_E_ACCES, HF_E_EXIST, HF_E_NOTDIR, HF_E_NOSPC, HF_E_ROFS, HF_E_NAMETOOLONG,
+            HF_E_DQUOT, HF_E_NOTSUPP);
     ALLOWED(11, HF_E_BADTYPE, HF_E_EXIST);
     ALLOWED(12, HF_E_NOENT, HF_E_ACCES, HF_E_NOTDIR, HF_E_NAMETOOLONG, HF_E_ROFS);
     ALLOWED(13, HF_E_NOENT, HF_E_INVAL, HF_E_EXIST, HF_E_NOTDIR, HF_E_NOTEMPTY, HF_E_ROFS);

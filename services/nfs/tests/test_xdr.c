@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Arguments of every procedure: encoded samples, each truncated at every byte, with every length field
- * spoilt, and random bytes. What does not decode is refused; nothing is read beyond the record.
+ * Arguments of every procedure: encoded samples, each truncated at every byte, with every length
+ * field spoilt, and random bytes. What does not decode is refused; nothing is read beyond the
+ * record.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -124,7 +125,8 @@ Test(xdr, samples_decode_and_no_truncation_does)
 
         cr_assert(decode(proc, buf, len), "%s", nfs3_procs[proc].name);
         for (size_t cut = 0; cut < len; cut++)
-            cr_assert_not(decode(proc, buf, cut), "%s cut at %zu of %zu", nfs3_procs[proc].name, cut, len);
+            cr_assert_not(decode(proc, buf, cut), "%s cut at %zu of %zu", nfs3_procs[proc].name,
+                          cut, len);
     }
 }
 

@@ -32,7 +32,7 @@ struct hf_nfssvc_opts {
     unsigned max_requests_per_connection; /* (256) in progress; then the connection is not read */
     uint64_t
         max_request_bytes;    /* (256 MiB) memory of all requests; beyond it nothing new is read */
-    uint64_t max_reply_bytes; /* (8 MiB) unsent replies per connection; then it is not read */
+    uint64_t max_reply_bytes; /* (16 MiB) unsent replies per connection; then it is not read */
     uint64_t idle_timeout_ms; /* (360 s) a connection without a call is closed */
     uint64_t
         stall_timeout_ms; /* (60 s) a peer that takes no reply, or sends half a call, is dropped */
