@@ -156,8 +156,8 @@ Test(xdr, spoilt_words)
         for (size_t at = 0; at < len; at += 4) {
             for (size_t i = 0; i < HF_ARRAY_LEN(bad); i++) {
                 memcpy(copy, buf, len);
-                for (int b = 0; b < 4; b++)
-                    copy[at + (size_t)b] = (uint8_t)(bad[i] >> (24 - 8 * b));
+                for (unsigned b = 0; b < 4; b++)
+                    copy[at + b] = (uint8_t)(bad[i] >> (24 - 8 * b) & 0xff);
                 refused += !decode(proc, copy, len);
             }
         }
@@ -175,7 +175,7 @@ Test(xdr, random_bytes)
         size_t len = 4 * (size_t)(rand() % 128);
 
         for (size_t i = 0; i < len; i++)
-            buf[i] = rand() % 3 ? 0 : (uint8_t)(rand() % 64);
+            buf[i] = rand() % 3 ? 0 : (uint8_t)((unsigned)rand() % 64);
         refused += !decode(1 + (unsigned)rand() % (NFS3_PROCS - 1), buf, len);
     }
     cr_assert_gt(refused, 1000);
