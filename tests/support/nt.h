@@ -109,6 +109,7 @@ struct nt_node {
 void nt_node_start(struct nt_node *n);
 void nt_node_kill(struct nt_node *n, int sig); /* and reaps; SIGTERM must end with status 0 */
 void nt_node_remove(struct nt_node *n);        /* stops it, deletes the folder */
+void nt_remove_tree(const char *path);         /* rm -r */
 void nt_node_log(const struct nt_node *n);     /* to stderr */
 long nt_node_rss_kib(const struct nt_node *n);
 bool nt_node_alive(struct nt_node *n);

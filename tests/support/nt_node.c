@@ -200,11 +200,16 @@ static int rm_entry(const char *path, const struct stat *st, int type, struct FT
     return remove(path);
 }
 
+void nt_remove_tree(const char *path)
+{
+    nftw(path, rm_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 void nt_node_remove(struct nt_node *n)
 {
     if (!n->foreign) {
         nt_node_kill(n, SIGTERM);
-        nftw(n->dir, rm_entry, 16, FTW_DEPTH | FTW_PHYS);
+        nt_remove_tree(n->dir);
     }
 }
 
