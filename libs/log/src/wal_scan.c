@@ -205,19 +205,25 @@ static int take_record(struct scan *s, struct wal_file *f, uint64_t off, const s
     return 0;
 }
 
-/* The shard whose record is missing at the bad place, told by the records behind it. -1: unknown.
- */
-static int blame(struct scan *s, const struct wal_rec *r)
+/* The shard whose record is missing at `end`, told by the record itself or by those behind it; only
+ * for the message: it spoils w->pos. */
+static int damage(struct scan *s, struct wal_file *f, const uint8_t *buf, uint64_t end)
 {
-    uint64_t *pos;
+    struct hf_wal *w = s->w;
+    struct wal_rec r;
 
-    if (r->shard >= s->w->o.shards)
-        return -1;
-    pos = &s->w->pos[r->shard];
-    if (r->pos > *pos)
-        return (int)r->shard;
-    *pos = r->pos + 1;
-    return -1;
+    for (uint64_t p = end; p + WAL_REC_BYTES <= f->bytes; p += 8) {
+        if (!wal_rec_decode(buf + p, f->bytes - p, f->seq, f->salt, &r) || r.shard >= w->o.shards)
+            continue;
+        if (p == end || r.pos > w->pos[r.shard])
+            return fail(s, HF_E_CORRUPT,
+                        "%s/%s: offset %" PRIu64 ": shard %" PRIu32
+                        ": damaged record, valid ones follow",
+                        w->dir, f->name, end, r.shard);
+        w->pos[r.shard] = r.pos + 1;
+    }
+    return fail(s, HF_E_CORRUPT, "%s/%s: offset %" PRIu64 ": damaged record, valid ones follow",
+                w->dir, f->name, end);
 }
 
 /* Nothing valid stands at `end`. Looks at what follows: damage or a torn write? */
@@ -225,29 +231,17 @@ static int judge_tail(struct scan *s, struct wal_file *f, const uint8_t *buf, ui
                       bool newest)
 {
     struct wal_rec r;
-    bool damage = false;
-    int shard = -1;
 
     s->end = s->torn_end = end;
-    if (wal_rec_decode(buf + end, f->bytes - end, f->seq, f->salt, &r) && r.shard < s->w->o.shards)
-        shard = (int)r.shard;
     for (uint64_t p = end + 8; p + WAL_REC_BYTES <= f->bytes; p += 8) {
         if (!wal_rec_decode(buf + p, f->bytes - p, f->seq, f->salt, &r))
             continue;
         if (!newest || r.group > end)
-            damage = true;
-        if (shard < 0)
-            shard = blame(s, &r);
-        s->torn_end = p + wal_rec_span(r.len);
+            return damage(s, f, buf, end);
+        if (p + wal_rec_span(r.len) > s->torn_end)
+            s->torn_end = p + wal_rec_span(r.len);
     }
-    if (!damage)
-        return 0;
-    if (shard < 0)
-        return fail(s, HF_E_CORRUPT, "%s/%s: offset %" PRIu64 ": damaged record, valid ones follow",
-                    s->w->dir, f->name, end);
-    return fail(s, HF_E_CORRUPT,
-                "%s/%s: offset %" PRIu64 ": shard %d: damaged record, valid ones follow", s->w->dir,
-                f->name, end, shard);
+    return 0;
 }
 
 static int scan_records(struct scan *s, struct wal_file *f, const uint8_t *buf, bool newest)

@@ -113,9 +113,9 @@ size_t record_len(unsigned shard, uint64_t pos, size_t max)
     return 1 + (size_t)(rnd(&s) % max);
 }
 
-void record_fill(unsigned shard, uint64_t pos, uint8_t *out, size_t len)
+void record_fill(unsigned shard, unsigned salt, uint64_t pos, uint8_t *out, size_t len)
 {
-    uint64_t s = pos * 64 + shard + (1ull << 60);
+    uint64_t s = pos * 64 + shard + ((uint64_t)salt << 48) + (1ull << 60);
 
     for (size_t i = 0; i < len; i++)
         out[i] = (uint8_t)rnd(&s);
@@ -151,7 +151,7 @@ void harness_append(struct harness *h, unsigned shard, size_t max)
 
     cr_assert_not_null(p);
     *p = (struct pending){.h = h, .shard = shard, .a.done.fn = append_done, .a.loop = h->loop};
-    record_fill(shard, pos, p->data, len);
+    record_fill(shard, h->salt, pos, p->data, len);
     p->a.nparts = 3;
     p->a.parts[0] = hf_slice(p->data, a);
     p->a.parts[1] = hf_slice(p->data + a, b - a);
@@ -179,6 +179,18 @@ int harness_wait(struct harness *h)
     return status;
 }
 
+bool record_same(unsigned shard, unsigned salt, uint64_t pos, size_t max, struct hf_slice rec)
+{
+    uint8_t *want = malloc(rec.len + 1);
+    bool same;
+
+    cr_assert_not_null(want);
+    record_fill(shard, salt, pos, want, rec.len);
+    same = rec.len == record_len(shard, pos, max) && memcmp(want, rec.data, rec.len) == 0;
+    free(want);
+    return same;
+}
+
 struct check {
     unsigned shard;
     uint64_t next;
@@ -188,17 +200,11 @@ struct check {
 static int check_one(void *arg, uint64_t pos, struct hf_slice rec)
 {
     struct check *c = arg;
-    uint8_t *want = malloc(rec.len + 1);
-    bool same;
-
-    cr_assert_not_null(want);
     cr_assert_eq(pos, c->next, "position %lu where %lu is due", (unsigned long)pos,
                  (unsigned long)c->next);
     c->next++;
-    record_fill(c->shard, pos, want, rec.len);
-    same = rec.len == record_len(c->shard, pos, c->max) && memcmp(want, rec.data, rec.len) == 0;
-    free(want);
-    cr_assert(same, "content of shard %u position %lu", c->shard, (unsigned long)pos);
+    cr_assert(record_same(c->shard, 0, pos, c->max, rec), "content of shard %u position %lu",
+              c->shard, (unsigned long)pos);
     return 0;
 }
 

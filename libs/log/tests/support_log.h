@@ -23,6 +23,7 @@ struct harness {
     pthread_cond_t cond;
     unsigned pending;
     int status;            /* the first that is not 0 */
+    unsigned salt;         /* makes other content of the same length, see record_fill */
     uint64_t done_pos[64]; /* per shard: the last position that completed with 0 */
     void (*on_done)(struct harness *h, unsigned shard, uint64_t pos); /* on the loop's thread */
     void *arg;
@@ -36,7 +37,8 @@ void harness_close(struct harness *h);
 
 /* The record's bytes; len 1..max, also a function of shard, pos and max. */
 size_t record_len(unsigned shard, uint64_t pos, size_t max);
-void record_fill(unsigned shard, uint64_t pos, uint8_t *out, size_t len);
+void record_fill(unsigned shard, unsigned salt, uint64_t pos, uint8_t *out, size_t len);
+bool record_same(unsigned shard, unsigned salt, uint64_t pos, size_t max, struct hf_slice rec);
 
 /* Queues one record. */
 void harness_append(struct harness *h, unsigned shard, size_t max);

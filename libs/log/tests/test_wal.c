@@ -321,7 +321,7 @@ static void stream_next(struct stream *s)
     uint64_t pos = hf_log_end(s->l);
     size_t len = record_len(s->shard, pos, s->max);
 
-    record_fill(s->shard, pos, s->data, len);
+    record_fill(s->shard, 0, pos, s->data, len);
     s->a.parts[0] = hf_slice(s->data, len);
     s->a.nparts = 1;
     cr_assert_eq(hf_log_append(s->l, &s->a), 0);
