@@ -18,7 +18,7 @@ void seg_set_header(struct seg_chunk *c, const struct seg_header *h)
     c->fence = h->fence;
     c->len = h->len;
     memcpy(c->e, h->e, sizeof(c->e));
-    c->used = c->prot = seg_header_slots(h->e);
+    c->used = c->prot = c->touched = seg_header_slots(h->e);
     c->fresh = c->cut = 0;
 }
 
@@ -160,7 +160,8 @@ static void mark_done(struct seg_io *io)
     free(k);
     if (!c->dirty)
         seg_age_leave(c);
-    seg_pump(c);
+    if (!seg_punch(c))
+        seg_pump(c);
 }
 
 void seg_mark(struct seg_chunk *c)

@@ -109,6 +109,7 @@ struct seg_chunk {
     uint32_t fence, len;
     struct seg_entry e[HF_SEG_BLOCKS];
     struct seg_slots used, prot;
+    struct seg_slots touched; /* written since the last punch: may take space */
 };
 
 struct hf_seg {
@@ -122,7 +123,7 @@ struct hf_seg {
     struct hf_task finish_task, close_task;
     struct hf_timer timer;
     uint64_t inflight; /* ops submitted and not done, backend io not completed */
-    bool closing, closed_called;
+    bool closing, closed_called, no_punch;
     void (*closed)(void *arg);
     void *closed_arg;
     struct hf_seg_stat stat;
@@ -224,6 +225,9 @@ void seg_commit(struct seg_chunk *c);
 void seg_mark(struct seg_chunk *c);
 void seg_set_header(struct seg_chunk *c, const struct seg_header *h);
 void seg_reset(struct seg_chunk *c);
+
+/* punch.c. Frees the space of dead slots; true: seg_pump comes when that is done. */
+bool seg_punch(struct seg_chunk *c);
 
 /* change.c */
 void seg_trunc(struct seg_chunk *c, struct hf_seg_op *op);

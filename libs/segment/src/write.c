@@ -63,6 +63,7 @@ static void reserve(struct seg_chunk *c, struct seg_piece *p, unsigned slot)
     p->e.slot = (uint8_t)slot;
     p->reserved = true;
     seg_slot_set(&c->used, slot);
+    seg_slot_set(&c->touched, slot);
 }
 
 static void unreserve(struct seg_run *r)

@@ -295,6 +295,9 @@ static int run(struct hf_be *be, struct hf_be_io *io)
             object_write(o, io->offset, NULL, o->size - io->offset);
         o->size = io->offset;
         return 0;
+    case HF_BE_PUNCH:
+        object_write(o, io->offset, NULL, io->len);
+        return 0;
     case HF_BE_DELETE:
         object_clear(o);
         return 0;
@@ -417,6 +420,7 @@ static const struct hf_backend_ops ops = {
     .struct_size = sizeof(ops),
     .abi_major = HF_BE_ABI_MAJOR,
     .name = "disk",
+    .caps = HF_BE_CAP_PERSISTENT | HF_BE_CAP_PUNCH,
     .open = rec_open,
     .close = rec_close,
     .submit = disk_submit,

@@ -282,6 +282,27 @@ Test(chunk, dirty_chunks_are_written_back)
     cr_assert_eq(memcmp(got, data, 100), 0);
 }
 
+Test(chunk, space_of_old_content_is_given_back)
+{
+    struct disk_counts *n = disk_counts(r.be);
+
+    for (unsigned i = 0; i < 3; i++)
+        cr_assert_eq(rig_write(&r, 1, 0, data + i, MIB, true), 0);
+    cr_assert_eq(n->ops[HF_BE_PUNCH], 0, "not while it is being written");
+    rig_sleep(&r, 12000);
+    cr_assert_eq(n->ops[HF_BE_PUNCH], 1, "one run of slots");
+    reopen();
+    cr_assert_eq(rig_read(&r, 1, 0, got, MIB, NULL), 0);
+    cr_assert_eq(memcmp(got, data + 2, MIB), 0);
+    cr_assert_eq(rig_write(&r, 1, 0, data + 2, MIB, true), 0);
+    rig_sleep(&r, 12000);
+    cr_assert_eq(disk_counts(r.be)->ops[HF_BE_PUNCH], 1, "what was there at open");
+    cr_assert_eq(rig_write(&r, 1, 0, data + 3, MIB, false), 0);
+    power_failure();
+    cr_assert_eq(rig_read(&r, 1, 0, got, MIB, NULL), 0);
+    cr_assert_eq(memcmp(got, data + 2, MIB), 0);
+}
+
 Test(chunk, the_table_is_bounded)
 {
     struct hf_seg_stat st;

@@ -24,6 +24,7 @@ void bed_make(struct bed *b)
     const char *tmp = getenv("TMPDIR");
 
     memset(b, 0, sizeof(*b));
+    b->url = "inproc://seg-test";
     snprintf(b->dir, sizeof(b->dir), "%s/hf-seg-XXXXXX", tmp ? tmp : "/tmp");
     cr_assert_not_null(mkdtemp(b->dir));
     cr_assert_eq(hf_env_real_new(&b->env), 0);
@@ -37,7 +38,7 @@ void bed_remove(struct bed *b)
 
 void bed_start(struct bed *b, const char *spec)
 {
-    const char *listen[] = {"inproc://seg-test"};
+    const char *listen[] = {b->url};
     char err[512] = "";
 
     b->segment = (struct hf_segsvc_segment){.id = 7, .spec = spec};

@@ -11,6 +11,7 @@
 
 struct bed {
     char dir[256];
+    const char *url;
     struct hf_env *env;
     struct hf_segsvc *svc;
     struct hf_loop *loop; /* the client's */
