@@ -33,6 +33,7 @@
 #include "holdfast/assert.h"
 #include "holdfast/endian.h"
 #include "holdfast/err.h"
+#include "lmdb_check.h"
 #include "provider.h"
 
 #define PATH_BYTES      4096
@@ -541,7 +542,7 @@ static int env_open(struct lmdb_store *l, const struct hf_store_opts *o)
         rc = mdb_env_open(l->env, l->dir, MDB_NOTLS, 0600);
     if (rc == 0)
         rc = mdb_reader_check(l->env, &dead);
-    return map_err(rc);
+    return rc ? map_err(rc) : store_lmdb_check_size(l->env);
 }
 
 static const struct store_ops lmdb_ops = {
@@ -581,10 +582,11 @@ int store_lmdb_open(const struct hf_store_opts *o, const struct store_ops **ret_
         rc = lock_dir(l);
     if (rc == 0)
         rc = env_open(l, o);
-    if (rc == 0)
+    if (rc == 0) {
         rc = open_tables(l, o, &applied);
-    if (rc == HF_E_NOENT)
-        rc = create_tables(l, o);
+        if (rc == HF_E_NOENT)
+            rc = create_tables(l, o);
+    }
     if (rc) {
         lmdb_close(l);
         return rc;
