@@ -113,6 +113,8 @@ static void raw_open(struct raw *r, const struct world *w)
 {
     cr_assert_eq(nng_req0_open_raw(&r->sock), 0);
     cr_assert_eq(nng_socket_set_ms(r->sock, NNG_OPT_RECVTIMEO, 20), 0);
+    /* Dropped, it stays so: nng leaks a connection that is made while its socket closes. */
+    cr_assert_eq(nng_socket_set_ms(r->sock, NNG_OPT_RECONNMINT, 600000), 0);
     cr_assert_eq(nng_dial(r->sock, w->url, &r->dialer, 0), 0);
 }
 
