@@ -128,9 +128,9 @@ static bool split(const char *item, size_t len, char *host, size_t host_bytes, c
 
 static int name_listener(struct nfs_listener *l)
 {
-    struct sockaddr_storage a;
+    struct sockaddr_storage a = {0};
     socklen_t len = sizeof(a);
-    char host[48], port[8];
+    char host[64], port[8];
 
     if (getsockname(l->fd, (struct sockaddr *)&a, &len) != 0)
         return hf_err_from_errno(errno);
@@ -139,8 +139,7 @@ static int name_listener(struct nfs_listener *l)
         return HF_E_INTERNAL;
     (void)snprintf(l->name, sizeof(l->name), a.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host,
                    port);
-    l->port = ntohs(a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port
-                                            : ((struct sockaddr_in *)&a)->sin_port);
+    l->port = (int)strtoul(port, NULL, 10);
     return 0;
 }
 

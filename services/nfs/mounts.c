@@ -24,8 +24,11 @@ static void mount_free(struct nfs_mounts *m, struct nfs_mount *e)
 
 void nfs_mounts_fini(struct nfs_mounts *m)
 {
-    while (!hf_list_empty(&m->list))
-        mount_free(m, mount_of(m->list.next));
+    struct hf_list *l;
+
+    while ((l = hf_list_pop_front(&m->list)) != NULL)
+        free(mount_of(l));
+    m->n = 0;
 }
 
 static bool is(const struct nfs_mount *e, const char *host, struct hf_slice dir)

@@ -58,7 +58,7 @@ static bool make_room(struct nfs_record *r)
     buf = nfs_mem_get(r->mem, need, &cap);
     if (!buf)
         return false;
-    if (r->len)
+    if (r->buf)
         memcpy(buf, r->buf, r->len);
     nfs_mem_put(r->mem, r->buf, r->cap);
     r->buf = buf;
@@ -91,6 +91,7 @@ static enum nfs_record_result take_data(struct nfs_record *r, struct hf_slice *i
     }
     if (!make_room(r))
         return NFS_RECORD_NOMEM;
+    HF_ASSERT(n == 0 || r->buf);
     if (n)
         memcpy(r->buf + r->len, in->data, n);
     *in = hf_slice((const uint8_t *)in->data + n, in->len - n);

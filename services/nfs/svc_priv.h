@@ -60,7 +60,7 @@ struct nfs_listener {
     struct hf_nfssvc *svc;
     int fd;
     struct event *ev;
-    char name[64]; /* "127.0.0.1:20490" */
+    char name[80]; /* "127.0.0.1:20490" */
     int port;
 };
 
@@ -133,6 +133,7 @@ struct nfs_conn {
 };
 
 union nfs_args {
+/* A type's name cannot be in parentheses. NOLINTBEGIN(bugprone-macro-parentheses) */
 #define X(num, NAME, name, remembered, failure, errors) NAME##3args name;
 #include "procs.def"
 #undef X
@@ -144,6 +145,7 @@ union nfs_res {
 #include "procs.def"
 #undef X
 };
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 struct nfs_req;
 
