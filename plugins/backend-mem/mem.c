@@ -279,6 +279,7 @@ static int mem_space(struct hf_be *be, struct hf_be_space *ret)
     ret->capacity_bytes = be->capacity;
     ret->free_bytes = be->used < be->capacity ? be->capacity - be->used : 0;
     ret->objects = be->objects;
+    ret->domain = 0;
     pthread_mutex_unlock(&be->lock);
     return 0;
 }

@@ -293,9 +293,11 @@ static void posix_close(struct hf_be *be)
 static int posix_space(struct hf_be *be, struct hf_be_space *ret)
 {
     struct statvfs st;
+    struct stat root;
 
-    if (fstatvfs(be->root, &st))
+    if (fstatvfs(be->root, &st) || fstat(be->root, &root))
         return px_status(errno);
+    ret->domain = (uint64_t)root.st_dev + 1;
     ret->capacity_bytes = (uint64_t)st.f_blocks * st.f_frsize;
     ret->free_bytes = (uint64_t)st.f_bavail * st.f_frsize;
     ret->objects = atomic_load(&be->objects);

@@ -13,7 +13,8 @@ int main(int argc, char **argv)
     struct hf_buf out = {0};
     int status = meta_process(argc, argv, environ, &out);
 
-    (void)fwrite(out.data, 1, out.len, status ? stderr : stdout);
+    if (out.len > 0)
+        (void)fwrite(out.data, 1, out.len, status ? stderr : stdout);
     hf_buf_fini(&out);
     return status;
 }

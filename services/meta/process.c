@@ -190,6 +190,7 @@ static int run(struct process *p, struct hf_buf *out)
     (void)sigaddset(&set, SIGINT);
     (void)pthread_sigmask(SIG_BLOCK, &set, NULL); /* threads inherit it; sigwait below takes them */
     (void)signal(SIGPIPE, SIG_IGN);
+    hf_process_tune();
     rc = hf_metasvc_new(&o, &svc, err, sizeof(err));
     if (rc) {
         (void)hf_buf_printf(out, "holdfast-meta: %s\n", err);

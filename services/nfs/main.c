@@ -15,6 +15,7 @@
 struct config {
 #define X(section, key, kind, type, def, min, max, help) type section##_##key;
 #include "conf.def"
+#include "process.def"
 #undef X
 };
 
@@ -22,6 +23,7 @@ static const struct hf_conf_key keys[] = {
 #define X(section, key, kind, type, def, min, max, help)                                           \
     {#section, #key, HF_CONF_##kind, def, min, max, help, offsetof(struct config, section##_##key)},
 #include "conf.def"
+#include "process.def"
 #undef X
 };
 

@@ -13,7 +13,8 @@ extern char **environ;
 
 static void print(FILE *f, const struct hf_buf *b)
 {
-    (void)fwrite(b->data, 1, b->len, f);
+    if (b->len > 0)
+        (void)fwrite(b->data, 1, b->len, f);
     (void)fflush(f);
 }
 

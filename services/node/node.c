@@ -138,7 +138,8 @@ static int start_segment(struct hf_node *n, char *err, size_t err_bytes)
                                                 .segments = segs,
                                                 .nsegments = p->nsegments,
                                                 .listen = listen,
-                                                .nlisten = n->fsck ? 1 : 2},
+                                                .nlisten = n->fsck ? 1 : 2,
+                                                .reserve_bytes = n->keys.segment_reserve_bytes},
                        &n->segment, err, err_bytes);
     free(segs);
     return rc;
@@ -175,12 +176,22 @@ static int start_nfs(struct hf_node *n, char *err, size_t err_bytes)
 {
     const struct node_conf *c = &n->keys;
 
-    return hf_nfssvc_new(&(struct hf_nfssvc_opts){.env = n->env,
-                                                  .log = n->log,
-                                                  .meta_url = n->plan.meta_inproc_0,
-                                                  .listen = c->nfs_listen,
-                                                  .rpcbind = c->nfs_rpcbind},
-                         &n->nfs, err, err_bytes);
+    return hf_nfssvc_new(
+        &(struct hf_nfssvc_opts){.env = n->env,
+                                 .log = n->log,
+                                 .meta_url = n->plan.meta_inproc_0,
+                                 .listen = c->nfs_listen,
+                                 .rpcbind = c->nfs_rpcbind,
+                                 .max_connections = (unsigned)c->nfs_max_connections,
+                                 .max_requests_per_connection =
+                                     (unsigned)c->nfs_max_requests_per_connection,
+                                 .max_request_bytes = c->nfs_max_request_bytes,
+                                 .max_reply_bytes = c->nfs_max_reply_bytes,
+                                 .idle_timeout_ms = c->nfs_idle_timeout,
+                                 .stall_timeout_ms = c->nfs_stall_timeout,
+                                 .drc_entries = (unsigned)c->nfs_drc_entries,
+                                 .drc_bytes = c->nfs_drc_bytes},
+        &n->nfs, err, err_bytes);
 }
 
 static int start_roles(struct hf_node *n, char *err, size_t err_bytes)
@@ -213,6 +224,7 @@ static int start(struct hf_node *n, struct hf_buf *out)
     int rc = hf_env_real_new(&n->env);
 
     block_signals(&set);
+    hf_process_tune();
     if (rc == 0)
         rc = node_plan_make(&n->keys, n->env, &n->arena, &n->plan, err, sizeof(err));
     if (rc == 0)

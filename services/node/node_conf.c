@@ -24,6 +24,7 @@ const struct hf_conf_key node_conf_keys[] = {
      min,      max,  help,           offsetof(struct node_conf, section##_##key)},
 #include "../meta/conf.def"
 #include "../nfs/conf.def"
+#include "../segment/conf.def"
 #include "conf.def"
 #undef X
 };

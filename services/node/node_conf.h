@@ -19,6 +19,7 @@
 struct node_conf {
 #define X(section, key, kind, type, def, min, max, help) type section##_##key;
 #include "../meta/conf.def"
+#include "../segment/conf.def"
 #include "../nfs/conf.def"
 #include "conf.def"
 #undef X

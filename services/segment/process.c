@@ -3,12 +3,10 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "holdfast/assert.h"
@@ -19,6 +17,7 @@
 struct process {
 #define X(section, key, kind, type, def, min, max, help) type section##_##key;
 #include "conf.def"
+#include "process.def"
 #undef X
     struct hf_env *env;
     struct hf_logger *log;
@@ -32,6 +31,7 @@ static const struct hf_conf_key keys[] = {
     {#section, #key, HF_CONF_##kind, def,                                                          \
      min,      max,  help,           offsetof(struct process, section##_##key)},
 #include "conf.def"
+#include "process.def"
 #undef X
 };
 
@@ -98,26 +98,6 @@ static int find_plugins(struct process *p)
     return 0;
 }
 
-/* Backends keep many files open. */
-static void raise_file_limit(void)
-{
-    struct rlimit r;
-
-    if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < r.rlim_max) {
-        r.rlim_cur = r.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &r);
-    }
-}
-
-/* Messages of a mebibyte come and go thousands of times a second. By default malloc maps and unmaps
- * each, and half the time goes into page faults; kept, reads are three times as fast. */
-static void keep_big_buffers(void)
-{
-    (void)mallopt(M_MMAP_THRESHOLD, 32 << 20);
-    (void)mallopt(M_TRIM_THRESHOLD, 256 << 20);
-    (void)mallopt(M_TOP_PAD, 16 << 20);
-}
-
 static int run(struct process *p, struct hf_buf *out)
 {
     struct hf_segsvc_opts o = {
@@ -131,6 +111,7 @@ static int run(struct process *p, struct hf_buf *out)
         .nlisten = (unsigned)p->segment_listen.n,
         .faults = p->faults,
         .insecure = p->segment_insecure,
+        .reserve_bytes = p->segment_reserve_bytes,
     };
     struct hf_segsvc *svc;
     char err[512];
@@ -142,8 +123,7 @@ static int run(struct process *p, struct hf_buf *out)
     (void)sigaddset(&set, SIGINT);
     (void)pthread_sigmask(SIG_BLOCK, &set, NULL); /* threads inherit it; sigwait below takes them */
     (void)signal(SIGPIPE, SIG_IGN);
-    raise_file_limit();
-    keep_big_buffers();
+    hf_process_tune();
     rc = hf_segsvc_new(&o, &svc, err, sizeof(err));
     if (rc) {
         (void)hf_buf_printf(out, "holdfast-segment: %s\n", err);

@@ -110,6 +110,10 @@ static void svc_write_chunk(Hf__Segment_Service *service, const Hf__SegWriteReq 
         svc_refuse(s, req);
         return;
     }
+    if (!svc_has_room(seg, in->len)) {
+        svc_fail(s, req, HF_E_NOSPC);
+        return;
+    }
     c = call_new(s, req, HF_SEG_WRITE, in->chunk, write_done);
     if (!c)
         return;
@@ -347,7 +351,9 @@ static void stat_one(struct segment *g, Hf__SegStat *out)
     if (!g->seg || hf_seg_stat(g->seg, &st))
         return; /* zero capacity tells that it has none to offer */
     out->capacity_bytes = st.capacity_bytes;
-    out->free_bytes = st.free_bytes;
+    out->free_bytes =
+        st.free_bytes > g->svc->reserve_bytes ? st.free_bytes - g->svc->reserve_bytes : 0;
+    out->domain = st.domain;
     out->chunks = st.chunks;
     out->used_bytes = st.used_bytes;
     out->errors = st.errors + st.checksum_errors;

@@ -28,6 +28,9 @@ struct segment {
     struct hf_plug_be *be;
     struct hf_seg *seg; /* NULL once closed */
     struct hf_log_rate rate;
+    uint64_t
+        room_bytes; /* what may still be written before the backend is asked again; svc_space.c */
+    uint64_t room_checked_ns;
 };
 
 struct svc_metrics {
@@ -48,6 +51,7 @@ struct hf_segsvc {
     unsigned nsegments, nopen; /* nopen: segments not yet closed */
     unsigned nlists;           /* lists that the pool has */
     bool started, stopping, stopped;
+    uint64_t reserve_bytes;
     uint64_t boot; /* differs at each start: unstable writes of an earlier one may be lost */
     struct hf_task stop_task;
     sem_t stopped_sem;
@@ -61,6 +65,8 @@ void svc_refuse(struct hf_segsvc *s, struct hf_rpc_req *req);
 void svc_fail(struct hf_segsvc *s, struct hf_rpc_req *req, int status);
 void svc_list_chunks(Hf__Segment_Service *service, const Hf__SegListReq *in,
                      Hf__SegListRep_Closure closure, void *data);
+/* svc_space.c: whether len bytes may be written without touching the reserve. */
+bool svc_has_room(struct segment *seg, uint32_t len);
 /* Ends a stop once nothing is left. */
 void svc_stop_step(struct hf_segsvc *s);
 

@@ -221,6 +221,7 @@ int hf_segsvc_new(const struct hf_segsvc_opts *o, struct hf_segsvc **ret, char *
     s->env = o->env;
     s->log = o->log;
     s->boot = hf_env_random_u64(o->env);
+    s->reserve_bytes = o->reserve_bytes;
     rc = hf_loop_new(o->env, "segment", &s->loop);
     if (rc == 0)
         rc = hf_pool_new(o->env, "seg-list", 1, LIST_QUEUE, &s->pool);

@@ -66,6 +66,15 @@ uint64_t boot_verifier(struct hf_client *c, uint64_t ino)
 
 /* ---- capacity ---- */
 
+/* Segments on one disk see the same free space: it counts once. */
+static bool shares_disk(const Hf__SegStatRep *rep, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (rep->segments[i]->domain && rep->segments[k]->domain == rep->segments[i]->domain)
+            return true;
+    return false;
+}
+
 static void on_stat(const Hf__SegStatRep *rep, void *arg)
 {
     struct seg_server *s = hf_container_of(arg, struct seg_server, stat_rpc);
@@ -75,7 +84,7 @@ static void on_stat(const Hf__SegStatRep *rep, void *arg)
     if (s->client->closing || s->stat_rpc.status || !rep)
         return;
     for (size_t i = 0; i < rep->n_segments; i++) {
-        if (hf_map_get(&s->client->segs, rep->segments[i]->id) != s)
+        if (hf_map_get(&s->client->segs, rep->segments[i]->id) != s || shares_disk(rep, i))
             continue;
         if (__builtin_add_overflow(capacity, rep->segments[i]->capacity_bytes, &capacity))
             capacity = ~0ull;

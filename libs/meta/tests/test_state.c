@@ -197,6 +197,33 @@ BOTH_STORES(state, exports)
     shard_close(&s);
 }
 
+/* The same for an export that came with the first map. */
+BOTH_STORES(state, export_of_first_map)
+{
+    static const struct export_case again = {"/main", "/", "*", 0, 0};
+    static char main_path[] = "/main", root[] = "/";
+    Hf__MapGetRep map = HF__MAP_GET_REP__INIT;
+    Hf__ExportEntry e = HF__EXPORT_ENTRY__INIT, *list = &e;
+    struct hf_meta_format f = {.now_ns = T_START_NS, .root_gen = 77, .map = &map};
+    struct shard s = {.now_ns = T_START_NS, .may_grow = true};
+    const Hf__ExportSetRep *p;
+
+    e.id = 9;
+    e.path = main_path;
+    e.dir = root;
+    map.version = 5;
+    map.exports = &list;
+    map.n_exports = 1;
+    s.store = store_open(kind, s.dir);
+    hf_arena_init(&s.arena, 0);
+    cr_ok(hf_meta_format(s.store, &f));
+    shard_reopen(&s);
+    cr_ok(export_del(&s, "/main"));
+    cr_ok(export_set(&s, &again, &p));
+    cr_assert(p->id == 10 && p->map_version == 7);
+    shard_close(&s);
+}
+
 BOTH_STORES(state, map_put)
 {
     Hf__MapGetRep map = HF__MAP_GET_REP__INIT, *got;

@@ -150,19 +150,23 @@ void chan_send(struct chan *c, uint64_t peer, struct hf_rpc_msg *m)
     c->tr->ops->send(c->tr, peer, m);
 }
 
-void chan_tell(struct chan *c, uint64_t peer)
+void chan_hello(struct chan *c, uint64_t peer)
 {
     const struct hf_wire_frame f = {.acked = c->taken};
     struct hf_rpc_msg *m;
 
-    if (c->taken - c->told < CHAN_ACK_AFTER)
-        return;
     m = c->tr->ops->msg_new(c->tr, HF_WIRE_HEADER);
     if (!m)
         return; /* again at the next turn */
     hf_wire_put_header(m->data, &f, HF_WIRE_HEADER);
     c->told = c->taken;
     c->tr->ops->send(c->tr, peer, m);
+}
+
+void chan_tell(struct chan *c, uint64_t peer)
+{
+    if (c->taken - c->told >= CHAN_ACK_AFTER)
+        chan_hello(c, peer);
 }
 
 int chan_check(struct chan *c, const struct hf_wire_frame *f)

@@ -4,11 +4,11 @@
  * number of messages under way below a window. Used by a client for its server and by a server for
  * each of its peers. Loop thread only.
  *
- * Why a window: nng's raw REP socket keeps at most 64 messages per connection and silently drops
- * what does not fit. Each side therefore sends at most CHAN_WINDOW messages that the other has not
- * yet said to have taken (`acked` in every frame, or in an empty frame of its own when there is
- * nothing to send). The numbering turns any message lost or doubled below us into the loss of the
- * connection, or nothing: a call is then failed at once instead of at its deadline.
+ * Why a window: it bounds what a peer that does not read can make the other keep, and what one turn
+ * can put on the wire before anything comes back. Each side sends at most CHAN_WINDOW messages that
+ * the other has not yet said to have taken (`acked` in every frame, or in an empty frame of its own
+ * when there is nothing to send). The numbering turns any message lost or doubled below us into the
+ * loss of the connection, or nothing: a call is then failed at once instead of at its deadline.
  */
 #ifndef HOLDFAST_RPC_CHAN_H
 #define HOLDFAST_RPC_CHAN_H
@@ -63,6 +63,8 @@ void chan_send(struct chan *c, uint64_t peer, struct hf_rpc_msg *m);
 struct hf_wire_reader chan_entries(const struct hf_rpc_msg *m);
 /* An empty frame if one is due. */
 void chan_tell(struct chan *c, uint64_t peer);
+/* An empty frame in any case: the first thing that a client says on a connection. */
+void chan_hello(struct chan *c, uint64_t peer);
 /* Checks a received frame's numbers: 1 new, 0 to be ignored (empty or seen before), PROTO a message
  * is missing. The message counts as taken once chan_took is called, in order. */
 int chan_check(struct chan *c, const struct hf_wire_frame *f);

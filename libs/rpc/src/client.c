@@ -439,6 +439,7 @@ static void on_up(void *arg, struct hf_tr *t, uint64_t peer)
     c->peer = peer;
     c->epoch++;
     chan_restart(&c->chan);
+    chan_hello(&c->chan, peer);
     hf_loop_defer(c->loop, &c->flush_task);
 }
 

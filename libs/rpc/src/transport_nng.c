@@ -1,82 +1,121 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Messages over nng 1.5.2: a raw REQ socket per client, a raw REP socket per server.
+ * Messages over nng 1.5.2's byte streams (ipc, tcp), one stream per connection.
  *
- * Raw mode gives what we need (whole messages, many peers on one socket, the peer's pipe id on each
- * received message, a way to send to one pipe) without REQ's state machine, whose resends would
- * execute calls twice. The protocol wants each message to begin with a 4-byte request id that has
- * the top bit set; we put a constant there, as part of the body, so that frames lie at the same
- * alignment over every transport.
+ * Why not its sockets: the REQ and REP protocols of 1.5.2 (raw or not) chain operations on a pipe
+ * in callbacks. When a connection closes between two parts of a message, the next part is started
+ * on an operation that is already stopped, whose callback then never comes: nng's reaper thread
+ * waits for it for ever, and with it every later close and reconnect of the process (seen here
+ * within minutes of restarts under load). They also leak the message in hand and drop replies
+ * beyond 64 per connection. On a stream we start every operation ourselves, under a lock, and never
+ * on a closed connection.
  *
- * Threads. nng calls back on its own threads: when a message has come, when one has been handed to
- * a pipe, when a pipe comes or goes. Each callback takes `mu`, queues an event and posts one task
- * to the loop if none is posted yet; nothing else. A receive or a send is started again inside the
- * callback, under mu, so that no hop through the loop is paid for it. No nng operation is started
- * once `stopping` is set, which nng 1.5.2 does not survive reliably.
+ * The frame's own header delimits messages; there is no other handshake. A header that is not one
+ * is handed up as it is, so that it is counted and costs the connection. A server expects the first
+ * bytes within HELLO_MS of the connection, so that silent strangers do not keep places.
  *
- * One receive and one send operation per socket keep messages in order. What has been received and
- * not yet drained by the loop is bounded (QUEUE_MSGS, QUEUE_BYTES): beyond it no receive is armed,
- * and the transport pushes back on the peers.
+ * Threads. nng calls back on its own threads when an operation has ended. Each callback takes `mu`,
+ * moves bytes into messages, queues events, starts the next operation and posts one task to the
+ * loop if none is posted yet. Lock order: mu is a leaf for us; nng's locks are taken inside it, and
+ * nng calls back from its task threads only, never from inside a call.
  *
- * Pipes. ADD_PRE comes before any message of a pipe, REM_POST before nng dials again. A client is
- * told of the loss in that order, so messages queued for a lost connection are never sent to the
- * next one: the send that may be waiting for a pipe is cancelled inside REM_POST.
+ * What has been received and not yet drained by the loop is bounded (QUEUE_MSGS, QUEUE_BYTES):
+ * beyond it no receive is started, and the stream pushes back on the peers.
+ *
+ * A connection ends in steps: closed (no operation is started any more), both its operations back,
+ * DOWN queued, DOWN raised on the loop, memory freed.
  */
 #include <nng/nng.h>
-#include <nng/protocol/reqrep0/rep.h>
-#include <nng/protocol/reqrep0/req.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "holdfast/endian.h"
 #include "holdfast/err.h"
 #include "holdfast/map.h"
 #include "holdfast/wire.h"
 #include "transport.h"
 
-#define PREFIX      4u /* the SP request id */
-#define QUEUE_MSGS  64u
-#define QUEUE_BYTES ((size_t)16 << 20)
-#define PIPES_MAX   4096u /* connections of one server; more are refused */
+#define QUEUE_MSGS     64u
+#define QUEUE_BYTES    ((size_t)16 << 20)
+#define CONNS_MAX      4096u /* of one server; more are closed at once */
+#define LISTENERS_MAX  8u
+#define BUF_BYTES      ((size_t)32 << 10)
+#define SEND_IOV       8u /* nng's limit */
+#define HELLO_MS       10000
+#define DIAL_MS        10000
+#define BACKOFF_MIN_NS (10 * HF_NS_PER_MS)
+#define BACKOFF_MAX_NS (1000 * HF_NS_PER_MS)
+#define ACCEPT_WAIT_NS                                                                             \
+    (100 * HF_NS_PER_MS) /* after an error of accept, e.g. no descriptors left                     \
+                          */
 
-enum event_kind { EV_MSG, EV_UP, EV_DOWN };
+enum kind { KIND_MSG, KIND_UP, KIND_DOWN, KIND_RETRY };
 
-struct event {
-    struct event *next;
-    enum event_kind kind;
-    uint64_t peer;
-    struct hf_rpc_msg *msg; /* EV_MSG; such events are freed one by one */
+/* Guarded by mu, but for what the loop's thread alone frees. */
+struct conn {
+    struct hf_list link; /* of tr->conns */
+    struct st_tr *tr;
+    uint64_t id;
+    nng_stream *stream;
+    nng_aio *rx, *tx;
+    bool receiving, sending, closed;
+    bool deaf;                  /* has sent what is no frame */
+    struct hf_rpc_msg up, down; /* events, queued among the messages */
+
+    size_t have;             /* bytes in buf */
+    struct hf_rpc_msg *part; /* a message that is being received in place */
+    size_t part_have;
+    struct hf_msgq sendq;
+    size_t sent; /* bytes of the first message in sendq */
+    uint8_t buf[BUF_BYTES];
 };
 
-/* Both events of a pipe, allocated when it comes, so that its loss can always be told. Freed with
- * the second. */
-struct pipe_rec {
-    struct event up, down;
+struct listener {
+    struct st_tr *tr;
+    nng_stream_listener *l;
+    nng_aio *aio;
+    bool accepting;
 };
 
-struct nng_tr {
+struct st_tr {
     struct hf_tr base;
     struct hf_loop *loop;
     bool server;
-    nng_socket sock;
-    nng_aio *recv_aio, *send_aio;
     struct hf_task task;
-    struct event *draining; /* loop thread only, as the next two */
-    bool in_drain;
-    bool closed; /* inside an event; the drain frees t */
+    struct hf_timer retry_timer;
+    uint64_t backoff_ns;
+    struct hf_msgq draining; /* loop thread only, as the next two */
+    bool in_drain, destroyed;
+    nng_stream_dialer *dialer;
+    nng_aio *dial_aio;
 
-    pthread_mutex_t mu; /* guards all below */
-    struct event *head, *tail;
+    pthread_mutex_t mu; /* guards all below, and the connections */
+    struct listener listeners[LISTENERS_MAX];
+    unsigned nlisteners;
+    struct hf_list conns;
+    struct hf_map by_id;
+    uint64_t next_id;
+    struct hf_msgq queue;
+    struct hf_rpc_msg retry; /* event: dial or accept again later */
+    bool retry_queued;
     size_t queued_msgs, queued_bytes; /* received, not yet drained */
-    struct hf_msgq sendq;
-    struct hf_map pipes; /* id -> pipe_rec, from ADD_PRE to REM_POST */
-    bool posted;         /* task is on its way to the loop */
-    bool receiving, sending, paused, stopping;
+    bool posted, paused, stopping;
 };
 
-static struct nng_tr *nng_tr_of(struct hf_tr *base)
+static struct st_tr *st_tr_of(struct hf_tr *base)
 {
-    return hf_container_of(base, struct nng_tr, base);
+    return hf_container_of(base, struct st_tr, base);
+}
+
+static void lock(struct st_tr *t)
+{
+    HF_ASSERT(pthread_mutex_lock(&t->mu) == 0);
+}
+
+static void unlock(struct st_tr *t)
+{
+    HF_ASSERT(pthread_mutex_unlock(&t->mu) == 0);
 }
 
 static int err_from_nng(int rv)
@@ -99,299 +138,450 @@ static int err_from_nng(int rv)
     }
 }
 
-static void impl_free(void *impl)
+/* ---- with mu held ---- */
+
+static void push(struct st_tr *t, struct hf_rpc_msg *m)
 {
-    nng_msg_free(impl);
+    hf_msgq_push(&t->queue, m);
+    if (t->posted || t->stopping)
+        return;
+    t->posted = true;
+    hf_loop_post(t->loop, &t->task);
 }
 
-static struct hf_rpc_msg *wrap(nng_msg *nm, size_t skip)
+/* The last step but one of a connection's end. */
+static void conn_down_if_idle(struct conn *c)
 {
-    return hf_rpc_msg_wrap(nm, impl_free, (uint8_t *)nng_msg_body(nm) + skip,
-                           nng_msg_len(nm) - skip);
+    if (c->closed && !c->receiving && !c->sending && c->down.kind == KIND_DOWN) {
+        c->down.kind = KIND_DOWN | 0x80; /* once */
+        push(c->tr, &c->down);
+    }
+}
+
+static void conn_close(struct conn *c)
+{
+    if (c->closed)
+        return;
+    c->closed = true;
+    nng_stream_close(c->stream);
+    hf_msgq_clear(&c->sendq);
+    conn_down_if_idle(c);
+}
+
+static void deliver(struct conn *c, struct hf_rpc_msg *m)
+{
+    m->kind = KIND_MSG;
+    m->peer = c->id;
+    c->tr->queued_msgs++;
+    c->tr->queued_bytes += m->len;
+    push(c->tr, m);
+}
+
+/* The length of the frame that begins at p, 0 if it is not one. */
+static size_t frame_len(const uint8_t *p)
+{
+    size_t len = hf_get_le32(p + 8);
+
+    return hf_get_le32(p) == HF_WIRE_MAGIC && len >= HF_WIRE_HEADER && len <= HF_WIRE_FRAME_MAX
+               ? len
+               : 0;
+}
+
+/* Cuts what is in buf into messages. False: no memory. */
+static bool cut(struct conn *c)
+{
+    size_t at = 0;
+
+    while (!c->part && c->have - at >= HF_WIRE_HEADER) {
+        size_t len = frame_len(c->buf + at), n;
+        struct hf_rpc_msg *m;
+
+        if (len == 0) { /* nothing after this makes sense; the owner will drop the peer */
+            c->deaf = true;
+            len = c->have - at;
+        }
+        n = c->have - at < len ? c->have - at : len;
+        if (n < len && len <= BUF_BYTES / 2)
+            break; /* small: the rest comes with what follows it */
+        m = hf_rpc_msg_plain(NULL, len);
+        if (!m)
+            return false;
+        memcpy(m->data, c->buf + at, n);
+        at += n;
+        if (n == len) {
+            deliver(c, m);
+        } else {
+            c->part = m;
+            c->part_have = n;
+        }
+    }
+    c->have -= at;
+    memmove(c->buf, c->buf + at, c->have);
+    return true;
+}
+
+static void receive(struct conn *c)
+{
+    struct st_tr *t = c->tr;
+    nng_iov iov[2];
+    unsigned n = 0;
+
+    if (c->receiving || c->closed || c->deaf || t->paused || t->stopping ||
+        t->queued_msgs >= QUEUE_MSGS || t->queued_bytes >= QUEUE_BYTES)
+        return;
+    if (c->part)
+        iov[n++] = (nng_iov){c->part->data + c->part_have, c->part->len - c->part_have};
+    iov[n++] = (nng_iov){c->buf + c->have, BUF_BYTES - c->have};
+    c->receiving = true;
+    (void)nng_aio_set_iov(c->rx, n, iov);
+    nng_stream_recv(c->stream, c->rx);
+}
+
+static void send_next(struct conn *c)
+{
+    nng_iov iov[SEND_IOV];
+    size_t skip = c->sent;
+    unsigned n = 0;
+
+    if (c->sending || c->closed || c->tr->stopping || c->sendq.n == 0)
+        return;
+    for (struct hf_rpc_msg *m = c->sendq.head; m && n < SEND_IOV; m = m->next) {
+        iov[n++] = (nng_iov){m->data + skip, m->len - skip};
+        skip = 0;
+    }
+    c->sending = true;
+    (void)nng_aio_set_iov(c->tx, n, iov);
+    nng_stream_send(c->stream, c->tx);
+}
+
+static void retry_later(struct st_tr *t)
+{
+    if (t->retry_queued)
+        return;
+    t->retry_queued = true;
+    push(t, &t->retry);
 }
 
 /* ---- nng's threads ---- */
 
-/* With mu held. True: the caller posts the task after it has released mu. */
-static bool push(struct nng_tr *t, struct event *e)
-{
-    bool wake = !t->posted && !t->stopping;
-
-    e->next = NULL;
-    if (t->tail)
-        t->tail->next = e;
-    else
-        t->head = e;
-    t->tail = e;
-    t->posted = t->posted || wake;
-    return wake;
-}
-
-/* With mu held. */
-static void receive_if_room(struct nng_tr *t)
-{
-    if (t->receiving || t->paused || t->stopping || t->queued_msgs >= QUEUE_MSGS ||
-        t->queued_bytes >= QUEUE_BYTES)
-        return;
-    t->receiving = true;
-    nng_recv_aio(t->sock, t->recv_aio);
-}
-
 static void on_received(void *arg)
 {
-    struct nng_tr *t = arg;
-    nng_msg *nm = nng_aio_result(t->recv_aio) == 0 ? nng_aio_get_msg(t->recv_aio) : NULL;
-    struct event *e = nm ? malloc(sizeof(*e)) : NULL;
-    struct hf_rpc_msg *m = e ? wrap(nm, 0) : NULL;
-    bool wake = false;
+    struct conn *c = arg;
+    struct st_tr *t = c->tr;
+    int rv = nng_aio_result(c->rx);
+    size_t n = nng_aio_count(c->rx), into = 0;
 
-    if (nm && !m) {
-        /* No memory for it: to lose one message silently would leave calls hanging. */
-        (void)nng_pipe_close(nng_msg_get_pipe(nm));
-        nng_msg_free(nm);
-        free(e);
+    lock(t);
+    c->receiving = false;
+    nng_aio_set_timeout(c->rx, NNG_DURATION_INFINITE);
+    if (rv == 0 && !c->closed) {
+        if (c->part) {
+            into = c->part->len - c->part_have < n ? c->part->len - c->part_have : n;
+            c->part_have += into;
+            if (c->part_have == c->part->len) {
+                deliver(c, c->part);
+                c->part = NULL;
+            }
+        }
+        c->have += n - into;
+        if (!cut(c))
+            conn_close(c);
+    } else {
+        conn_close(c);
     }
-    (void)pthread_mutex_lock(&t->mu);
-    t->receiving = false;
-    if (m) {
-        *e = (struct event){.kind = EV_MSG, .msg = m};
-        e->peer = m->peer = (uint64_t)nng_pipe_id(nng_msg_get_pipe(nm));
-        t->queued_msgs++;
-        t->queued_bytes += m->len;
-        wake = push(t, e);
-    }
-    if (nm)
-        receive_if_room(t);
-    (void)pthread_mutex_unlock(&t->mu);
-    if (wake)
-        hf_loop_post(t->loop, &t->task);
-}
-
-/* With mu held: starts the next send if none runs. */
-static void send_next(struct nng_tr *t)
-{
-    struct hf_rpc_msg *m;
-    nng_msg *nm;
-
-    if (t->sending || t->stopping || (m = hf_msgq_pop(&t->sendq)) == NULL)
-        return;
-    nm = m->impl;
-    m->impl = NULL;
-    hf_rpc_msg_unref(m);
-    t->sending = true;
-    nng_aio_set_msg(t->send_aio, nm);
-    nng_send_aio(t->sock, t->send_aio);
+    receive(c);
+    conn_down_if_idle(c);
+    unlock(t);
 }
 
 static void on_sent(void *arg)
 {
-    struct nng_tr *t = arg;
+    struct conn *c = arg;
+    struct st_tr *t = c->tr;
+    size_t n = nng_aio_count(c->tx);
 
-    if (nng_aio_result(t->send_aio) != 0)
-        nng_msg_free(nng_aio_get_msg(t->send_aio));
-    nng_aio_set_msg(t->send_aio, NULL);
-    (void)pthread_mutex_lock(&t->mu);
-    t->sending = false;
-    send_next(t);
-    (void)pthread_mutex_unlock(&t->mu);
+    lock(t);
+    c->sending = false;
+    if (nng_aio_result(c->tx) != 0)
+        conn_close(c);
+    if (!c->closed)
+        c->sent += n;
+    while (c->sendq.head && c->sent >= c->sendq.head->len) {
+        c->sent -= c->sendq.head->len;
+        hf_rpc_msg_unref(hf_msgq_pop(&c->sendq));
+    }
+    send_next(c);
+    conn_down_if_idle(c);
+    unlock(t);
 }
 
-static void on_pipe_add(struct nng_tr *t, nng_pipe p)
+static void conn_free(struct conn *c)
 {
-    uint64_t id = (uint64_t)nng_pipe_id(p);
-    struct pipe_rec *rec = calloc(1, sizeof(*rec));
-    bool wake = false, refused = true;
-
-    (void)pthread_mutex_lock(&t->mu);
-    if (rec && !t->stopping && t->pipes.len < PIPES_MAX && hf_map_put(&t->pipes, id, rec) == 0) {
-        refused = false;
-        rec->up = (struct event){.kind = EV_UP, .peer = id};
-        rec->down = (struct event){.kind = EV_DOWN, .peer = id};
-        wake = push(t, &rec->up);
-    }
-    (void)pthread_mutex_unlock(&t->mu);
-    if (refused) {
-        free(rec);
-        (void)nng_pipe_close(p);
-    }
-    if (wake)
-        hf_loop_post(t->loop, &t->task);
+    nng_aio_free(c->rx);
+    nng_aio_free(c->tx);
+    if (c->stream)
+        nng_stream_free(c->stream);
+    hf_rpc_msg_unref(c->part);
+    hf_msgq_clear(&c->sendq);
+    free(c);
 }
 
-static void on_pipe_rem(struct nng_tr *t, nng_pipe p)
+/* Takes the stream. */
+static void conn_new(struct st_tr *t, nng_stream *stream)
 {
-    struct pipe_rec *rec;
-    bool wake = false;
+    struct conn *c = calloc(1, sizeof(*c));
+    bool ok;
 
-    (void)pthread_mutex_lock(&t->mu);
-    rec = hf_map_del(&t->pipes, (uint64_t)nng_pipe_id(p));
-    if (rec) {
-        wake = push(t, &rec->down);
-        if (!t->server) {
-            hf_msgq_clear(&t->sendq);
-            nng_aio_cancel(t->send_aio);
-        }
+    if (!c) {
+        nng_stream_free(stream);
+        return;
     }
-    (void)pthread_mutex_unlock(&t->mu);
-    if (wake)
-        hf_loop_post(t->loop, &t->task);
+    c->tr = t;
+    c->stream = stream;
+    c->up.kind = KIND_UP;
+    c->down.kind = KIND_DOWN;
+    ok = nng_aio_alloc(&c->rx, on_received, c) == 0 && nng_aio_alloc(&c->tx, on_sent, c) == 0;
+    lock(t);
+    c->id = c->up.peer = c->down.peer = t->next_id;
+    ok = ok && !t->stopping && t->by_id.len < CONNS_MAX && hf_map_put(&t->by_id, c->id, c) == 0;
+    if (ok) {
+        t->next_id++;
+        hf_list_push_back(&t->conns, &c->link);
+        nng_aio_set_timeout(c->rx, t->server ? HELLO_MS : NNG_DURATION_INFINITE);
+        nng_aio_set_timeout(c->tx, NNG_DURATION_INFINITE);
+        push(t, &c->up);
+        receive(c);
+    }
+    unlock(t);
+    if (!ok)
+        conn_free(c);
 }
 
-static void on_pipe(nng_pipe p, nng_pipe_ev ev, void *arg)
+static void on_dialed(void *arg)
 {
-    if (ev == NNG_PIPE_EV_ADD_PRE)
-        on_pipe_add(arg, p);
-    else if (ev == NNG_PIPE_EV_REM_POST)
-        on_pipe_rem(arg, p);
+    struct st_tr *t = arg;
+
+    if (nng_aio_result(t->dial_aio) == 0) {
+        conn_new(t, nng_aio_get_output(t->dial_aio, 0));
+        return;
+    }
+    lock(t);
+    retry_later(t);
+    unlock(t);
+}
+
+static void accept_next(struct listener *l)
+{
+    if (l->accepting || l->tr->stopping)
+        return;
+    l->accepting = true;
+    nng_stream_listener_accept(l->l, l->aio);
+}
+
+static void on_accepted(void *arg)
+{
+    struct listener *l = arg;
+    int rv = nng_aio_result(l->aio);
+
+    if (rv == 0)
+        conn_new(l->tr, nng_aio_get_output(l->aio, 0));
+    lock(l->tr);
+    l->accepting = false;
+    if (rv == 0)
+        accept_next(l);
+    else
+        retry_later(l->tr);
+    unlock(l->tr);
 }
 
 /* ---- the loop's thread ---- */
 
-static void event_free(struct event *e)
+static void on_retry(struct hf_timer *timer)
 {
-    if (e->kind == EV_MSG) {
-        hf_rpc_msg_unref(e->msg);
-        free(e);
-    } else if (e->kind == EV_DOWN) {
-        free(hf_container_of(e, struct pipe_rec, down));
+    struct st_tr *t = hf_container_of(timer, struct st_tr, retry_timer);
+
+    if (!t->server) {
+        nng_stream_dialer_dial(t->dialer, t->dial_aio);
+        return;
+    }
+    lock(t);
+    for (unsigned i = 0; i < t->nlisteners; i++)
+        accept_next(&t->listeners[i]);
+    unlock(t);
+}
+
+static void retry(struct st_tr *t)
+{
+    uint64_t delay = ACCEPT_WAIT_NS;
+
+    if (!t->server) { /* half fixed, half random, so that many clients do not come at once */
+        delay =
+            t->backoff_ns / 2 + hf_env_random_u64(hf_loop_env(t->loop)) % (t->backoff_ns / 2 + 1);
+        t->backoff_ns = t->backoff_ns * 2 < BACKOFF_MAX_NS ? t->backoff_ns * 2 : BACKOFF_MAX_NS;
+    }
+    hf_timer_set(&t->retry_timer, delay);
+}
+
+static void raise_down(struct st_tr *t, struct hf_rpc_msg *m)
+{
+    struct conn *c = hf_container_of(m, struct conn, down);
+    uint64_t id = c->id;
+
+    lock(t);
+    hf_list_remove(&c->link);
+    (void)hf_map_del(&t->by_id, id);
+    unlock(t);
+    conn_free(c);
+    t->base.ev->down(t->base.arg, id);
+    if (!t->destroyed && !t->server)
+        retry(t);
+}
+
+static void raise_event(struct st_tr *t, struct hf_rpc_msg *m)
+{
+    switch (m->kind) {
+    case KIND_MSG:
+        t->base.ev->recv(t->base.arg, m->peer, m);
+        break;
+    case KIND_UP:
+        t->backoff_ns = BACKOFF_MIN_NS;
+        t->base.ev->up(t->base.arg, &t->base, m->peer);
+        break;
+    case KIND_RETRY:
+        lock(t);
+        t->retry_queued = false;
+        unlock(t);
+        retry(t);
+        break;
+    default:
+        raise_down(t, m);
+        break;
     }
 }
 
-static void nng_tr_destroy(struct nng_tr *t)
+static void receive_all(struct st_tr *t)
 {
-    for (struct event *e = t->draining, *next; e; e = next) {
-        next = e->next;
-        event_free(e);
-    }
-    for (struct event *e = t->head, *next; e; e = next) {
-        next = e->next;
-        event_free(e);
-    }
-    hf_msgq_clear(&t->sendq);
-    hf_map_fini(&t->pipes);
-    (void)pthread_mutex_destroy(&t->mu);
-    free(t);
-}
-
-static void raise_event(struct nng_tr *t, struct event *e)
-{
-    const struct hf_tr_events *ev = t->base.ev;
-
-    switch (e->kind) {
-    case EV_UP:
-        ev->up(t->base.arg, &t->base, e->peer);
-        break;
-    case EV_DOWN:
-        ev->down(t->base.arg, e->peer);
-        break;
-    case EV_MSG:
-        ev->recv(t->base.arg, e->peer, e->msg);
-        e->msg = NULL;
-        break;
-    }
-    event_free(e);
+    HF_LIST_FOREACH(it, &t->conns)
+    receive(hf_container_of(it, struct conn, link));
 }
 
 static void drain(struct hf_task *task)
 {
-    struct nng_tr *t = hf_container_of(task, struct nng_tr, task);
-    struct event *e;
-
-    (void)pthread_mutex_lock(&t->mu);
-    t->posted = false;
-    t->draining = t->head;
-    t->head = t->tail = NULL;
-    t->queued_msgs = t->queued_bytes = 0;
-    (void)pthread_mutex_unlock(&t->mu);
-    t->in_drain = true;
-    while ((e = t->draining) != NULL && !t->closed) {
-        t->draining = e->next;
-        raise_event(t, e);
-    }
-    t->in_drain = false;
-    if (t->closed) {
-        nng_tr_destroy(t);
-        return;
-    }
-    (void)pthread_mutex_lock(&t->mu);
-    receive_if_room(t);
-    (void)pthread_mutex_unlock(&t->mu);
-}
-
-static struct hf_rpc_msg *nng_tr_msg_new(struct hf_tr *base, size_t len)
-{
+    struct st_tr *t = hf_container_of(task, struct st_tr, task);
     struct hf_rpc_msg *m;
-    nng_msg *nm;
+    bool full;
 
-    (void)base;
-    if (nng_msg_alloc(&nm, PREFIX + len) != 0)
-        return NULL;
-    memset(nng_msg_body(nm), 0, PREFIX);
-    *(uint8_t *)nng_msg_body(nm) = 0x80;
-    m = wrap(nm, PREFIX);
-    if (!m)
-        nng_msg_free(nm);
-    return m;
-}
-
-static void nng_tr_send(struct hf_tr *base, uint64_t peer, struct hf_rpc_msg *m)
-{
-    struct nng_tr *t = nng_tr_of(base);
-    nng_msg *nm = m->impl;
-    size_t len = PREFIX + m->len;
-
-    (void)nng_msg_chop(nm, nng_msg_len(nm) - len);
-    if (t->server && nng_msg_header_append_u32(nm, (uint32_t)peer) != 0) {
-        hf_rpc_msg_unref(m);
-        base->ops->drop(base, peer);
+    lock(t);
+    t->posted = false;
+    t->draining = t->queue;
+    t->queue = (struct hf_msgq){0};
+    full = t->queued_msgs >= QUEUE_MSGS || t->queued_bytes >= QUEUE_BYTES;
+    t->queued_msgs = t->queued_bytes = 0;
+    unlock(t);
+    t->in_drain = true;
+    while (!t->destroyed && (m = hf_msgq_pop(&t->draining)) != NULL)
+        raise_event(t, m);
+    t->in_drain = false;
+    if (t->destroyed) {
+        free(t);
         return;
     }
-    (void)pthread_mutex_lock(&t->mu);
-    if (!t->stopping && hf_map_get(&t->pipes, peer)) {
-        hf_msgq_push(&t->sendq, m);
-        send_next(t);
+    if (full) {
+        lock(t);
+        receive_all(t);
+        unlock(t);
+    }
+}
+
+static void st_send(struct hf_tr *base, uint64_t peer, struct hf_rpc_msg *m)
+{
+    struct st_tr *t = st_tr_of(base);
+    struct conn *c;
+
+    lock(t);
+    c = hf_map_get(&t->by_id, peer);
+    if (c && !c->closed) {
+        hf_msgq_push(&c->sendq, m);
+        send_next(c);
         m = NULL;
     }
-    (void)pthread_mutex_unlock(&t->mu);
+    unlock(t);
     hf_rpc_msg_unref(m);
 }
 
-static void nng_tr_pause(struct hf_tr *base, bool paused)
+static void st_pause(struct hf_tr *base, bool paused)
 {
-    struct nng_tr *t = nng_tr_of(base);
+    struct st_tr *t = st_tr_of(base);
 
-    (void)pthread_mutex_lock(&t->mu);
+    lock(t);
     t->paused = paused;
-    receive_if_room(t);
-    (void)pthread_mutex_unlock(&t->mu);
+    if (!paused)
+        receive_all(t);
+    unlock(t);
 }
 
-static void nng_tr_drop(struct hf_tr *base, uint64_t peer)
+static void st_drop(struct hf_tr *base, uint64_t peer)
 {
-    const nng_pipe p = {.id = (uint32_t)peer};
+    struct st_tr *t = st_tr_of(base);
+    struct conn *c;
 
-    (void)base;
-    (void)nng_pipe_close(p);
+    lock(t);
+    c = hf_map_get(&t->by_id, peer);
+    if (c)
+        conn_close(c);
+    unlock(t);
 }
 
-/* nng 1.5.2 wants this order: nothing is started any more, operations are stopped, then the socket
- * is closed (which waits for its pipes and their callbacks), then memory goes. */
-static void nng_tr_close(struct hf_tr *base)
+static void queue_clear(struct hf_msgq *q)
 {
-    struct nng_tr *t = nng_tr_of(base);
+    struct hf_rpc_msg *m;
 
-    (void)pthread_mutex_lock(&t->mu);
-    t->stopping = true;
-    (void)pthread_mutex_unlock(&t->mu);
-    nng_aio_stop(t->recv_aio);
-    nng_aio_stop(t->send_aio);
-    (void)nng_close(t->sock);
-    nng_aio_free(t->recv_aio);
-    nng_aio_free(t->send_aio);
+    while ((m = hf_msgq_pop(q)) != NULL) {
+        if (m->kind == KIND_MSG)
+            hf_rpc_msg_unref(m); /* the others are part of something */
+    }
+}
+
+static void st_close(struct hf_tr *base)
+{
+    struct st_tr *t = st_tr_of(base);
+
+    lock(t);
+    t->stopping = true; /* nothing is started from here on */
+    HF_LIST_FOREACH(it, &t->conns)
+    conn_close(hf_container_of(it, struct conn, link));
+    unlock(t);
+    if (t->dialer)
+        nng_stream_dialer_close(t->dialer);
+    nng_aio_stop(t->dial_aio);
+    for (unsigned i = 0; i < t->nlisteners; i++) {
+        nng_stream_listener_close(t->listeners[i].l);
+        nng_aio_free(t->listeners[i].aio);
+        nng_stream_listener_free(t->listeners[i].l);
+    }
+    nng_aio_free(t->dial_aio);
+    if (t->dialer)
+        nng_stream_dialer_free(t->dialer);
+    HF_LIST_FOREACH(it, &t->conns)
+    {
+        nng_aio_stop(hf_container_of(it, struct conn, link)->rx);
+        nng_aio_stop(hf_container_of(it, struct conn, link)->tx);
+    }
+    queue_clear(&t->draining); /* before the connections, which hold some of the events */
+    queue_clear(&t->queue);
+    while (!hf_list_empty(&t->conns)) {
+        struct conn *c = hf_container_of(t->conns.next, struct conn, link);
+
+        hf_list_remove(&c->link);
+        conn_free(c);
+    }
+    hf_timer_cancel(&t->retry_timer);
     hf_loop_cancel(t->loop, &t->task);
-    t->closed = true;
+    hf_map_fini(&t->by_id);
+    (void)pthread_mutex_destroy(&t->mu);
+    t->destroyed = true;
     if (!t->in_drain)
-        nng_tr_destroy(t);
+        free(t);
 }
 
 /* What does not exist on the transport at hand is not an error. */
@@ -400,60 +590,63 @@ static int opt(int rv)
     return rv == NNG_ENOTSUP ? 0 : rv;
 }
 
-static int nng_tr_listen(struct hf_tr *base, const char *url, char *ret_url, size_t ret_size)
+static int st_listen(struct hf_tr *base, const char *url, char *ret_url, size_t ret_size)
 {
-    struct nng_tr *t = nng_tr_of(base);
+    struct st_tr *t = st_tr_of(base);
+    struct listener *l = &t->listeners[t->nlisteners];
     const char *port = strrchr(url, ':');
-    nng_listener l;
     int rv, bound = 0;
 
-    rv = nng_listener_create(&l, t->sock, url);
+    if (t->nlisteners == LISTENERS_MAX)
+        return HF_E_TOOBIG;
+    *l = (struct listener){.tr = t};
+    rv = nng_stream_listener_alloc(&l->l, url);
     if (rv)
         return err_from_nng(rv);
-    if ((rv = opt(nng_listener_set_size(l, NNG_OPT_RECVMAXSZ, HF_WIRE_FRAME_MAX + 64))) != 0 ||
-        (rv = opt(nng_listener_set_bool(l, NNG_OPT_TCP_NODELAY, true))) != 0 ||
-        (rv = opt(nng_listener_set_bool(l, NNG_OPT_TCP_KEEPALIVE, true))) != 0 ||
-        (rv = opt(nng_listener_set_int(l, NNG_OPT_IPC_PERMISSIONS, 0600))) != 0 ||
-        (rv = nng_listener_start(l, 0)) != 0) {
-        (void)nng_listener_close(l);
+    if ((rv = opt(nng_stream_listener_set_bool(l->l, NNG_OPT_TCP_NODELAY, true))) != 0 ||
+        (rv = opt(nng_stream_listener_set_bool(l->l, NNG_OPT_TCP_KEEPALIVE, true))) != 0 ||
+        (rv = opt(nng_stream_listener_set_int(l->l, NNG_OPT_IPC_PERMISSIONS, 0600))) != 0 ||
+        (rv = nng_aio_alloc(&l->aio, on_accepted, l)) != 0 ||
+        (rv = nng_stream_listener_listen(l->l)) != 0) {
+        nng_aio_free(l->aio);
+        nng_stream_listener_free(l->l);
         return err_from_nng(rv);
     }
     if (strncmp(url, "tcp://", 6) == 0 &&
-        nng_listener_get_int(l, NNG_OPT_TCP_BOUND_PORT, &bound) == 0)
+        nng_stream_listener_get_int(l->l, NNG_OPT_TCP_BOUND_PORT, &bound) == 0)
         (void)snprintf(ret_url, ret_size, "%.*s:%d", (int)(port - url), url, bound);
     else
         (void)snprintf(ret_url, ret_size, "%s", url);
+    lock(t);
+    t->nlisteners++;
+    accept_next(l);
+    unlock(t);
     return 0;
 }
 
-static int nng_tr_dial(struct hf_tr *base, const char *url)
+static int st_dial(struct hf_tr *base, const char *url)
 {
-    struct nng_tr *t = nng_tr_of(base);
-    nng_dialer d;
-    int rv = nng_dialer_create(&d, t->sock, url);
+    struct st_tr *t = st_tr_of(base);
+    int rv = nng_stream_dialer_alloc(&t->dialer, url);
 
     if (rv)
         return err_from_nng(rv);
-    if ((rv = opt(nng_dialer_set_size(d, NNG_OPT_RECVMAXSZ, HF_WIRE_FRAME_MAX + 64))) != 0 ||
-        (rv = opt(nng_dialer_set_bool(d, NNG_OPT_TCP_NODELAY, true))) != 0 ||
-        (rv = opt(nng_dialer_set_bool(d, NNG_OPT_TCP_KEEPALIVE, true))) != 0 ||
-        (rv = nng_dialer_set_ms(d, NNG_OPT_RECONNMINT, 10)) != 0 ||
-        (rv = nng_dialer_set_ms(d, NNG_OPT_RECONNMAXT, 1000)) != 0 ||
-        (rv = nng_dialer_start(d, NNG_FLAG_NONBLOCK)) != 0) {
-        (void)nng_dialer_close(d);
+    if ((rv = opt(nng_stream_dialer_set_bool(t->dialer, NNG_OPT_TCP_NODELAY, true))) != 0 ||
+        (rv = opt(nng_stream_dialer_set_bool(t->dialer, NNG_OPT_TCP_KEEPALIVE, true))) != 0)
         return err_from_nng(rv);
-    }
+    nng_aio_set_timeout(t->dial_aio, DIAL_MS);
+    nng_stream_dialer_dial(t->dialer, t->dial_aio);
     return 0;
 }
 
-static const struct hf_tr_ops nng_tr_ops = {
-    .listen = nng_tr_listen,
-    .dial = nng_tr_dial,
-    .msg_new = nng_tr_msg_new,
-    .send = nng_tr_send,
-    .pause = nng_tr_pause,
-    .drop = nng_tr_drop,
-    .close = nng_tr_close,
+static const struct hf_tr_ops st_ops = {
+    .listen = st_listen,
+    .dial = st_dial,
+    .msg_new = hf_rpc_msg_plain,
+    .send = st_send,
+    .pause = st_pause,
+    .drop = st_drop,
+    .close = st_close,
 };
 
 #ifdef __SANITIZE_ADDRESS__
@@ -463,7 +656,7 @@ static void register_fini(void)
 }
 #endif
 
-/* nng frees what belonged to a closed socket a moment later, in a thread of its own. A leak checker
+/* nng frees what belonged to a closed stream a moment later, in a thread of its own. A leak checker
  * that looks at exit must not look before that; nobody else needs to wait. */
 static void settle_at_exit(void)
 {
@@ -477,34 +670,27 @@ static void settle_at_exit(void)
 int hf_tr_nng_open(struct hf_loop *loop, bool server, const struct hf_tr_events *ev, void *arg,
                    struct hf_tr **ret)
 {
-    struct nng_tr *t = calloc(1, sizeof(*t));
+    struct st_tr *t = calloc(1, sizeof(*t));
     int rv;
 
     if (!t)
         return HF_E_NOMEM;
-    t->base = (struct hf_tr){&nng_tr_ops, ev, arg};
+    settle_at_exit();
+    t->base = (struct hf_tr){&st_ops, ev, arg};
     t->loop = loop;
     t->server = server;
     t->task.fn = drain;
-    settle_at_exit();
-    (void)pthread_mutex_init(&t->mu, NULL);
-    rv = server ? nng_rep0_open_raw(&t->sock) : nng_req0_open_raw(&t->sock);
+    t->next_id = 1;
+    t->backoff_ns = BACKOFF_MIN_NS;
+    t->retry.kind = KIND_RETRY;
+    hf_list_init(&t->conns);
+    hf_timer_init(&t->retry_timer, loop, on_retry);
+    rv = nng_aio_alloc(&t->dial_aio, on_dialed, t);
     if (rv) {
-        nng_tr_destroy(t);
+        free(t);
         return err_from_nng(rv);
     }
-    if ((rv = nng_aio_alloc(&t->recv_aio, on_received, t)) != 0 ||
-        (rv = nng_aio_alloc(&t->send_aio, on_sent, t)) != 0 ||
-        (rv = nng_pipe_notify(t->sock, NNG_PIPE_EV_ADD_PRE, on_pipe, t)) != 0 ||
-        (rv = nng_pipe_notify(t->sock, NNG_PIPE_EV_REM_POST, on_pipe, t)) != 0) {
-        nng_tr_close(&t->base);
-        return err_from_nng(rv);
-    }
-    nng_aio_set_timeout(t->recv_aio, NNG_DURATION_INFINITE);
-    nng_aio_set_timeout(t->send_aio, NNG_DURATION_INFINITE);
-    (void)pthread_mutex_lock(&t->mu);
-    receive_if_room(t);
-    (void)pthread_mutex_unlock(&t->mu);
+    (void)pthread_mutex_init(&t->mu, NULL);
     *ret = &t->base;
     return 0;
 }

@@ -92,7 +92,7 @@ Test(faults, doubled_messages_change_nothing)
 
 Test(faults, lost_messages_break_the_connection)
 {
-    const struct hf_rpc_sim_faults f = {.drop_ppm = 20000};
+    const struct hf_rpc_sim_faults f = {.drop_ppm = 60000};
     struct storm *s = storm_new(&f);
 
     cr_assert(world_until(&s->w, storm_step, s));

@@ -12,15 +12,6 @@
 #include "holdfast/err.h"
 #include "support_rpc.h"
 
-/* When a connection breaks, nng 1.5.2 leaks the message that it has taken from a queue and not yet
- * begun to send or to hand up (its issue #1713, fixed in 1.6); what we have handed over we cannot
- * free. The inproc cases, which do not use nng, show that our own side loses nothing. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void)
-{
-    return "leak:libnng.so\n";
-}
-
 #define CALLS 64u
 
 struct loader {

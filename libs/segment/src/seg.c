@@ -339,7 +339,7 @@ void hf_seg_submit(struct hf_seg *s, struct hf_seg_op *op)
 
 int hf_seg_stat(struct hf_seg *s, struct hf_seg_stat *ret)
 {
-    struct hf_be_space sp = {0, 0, 0};
+    struct hf_be_space sp = {0};
     int rc = hf_plug_ops(s->o.backend)->space(hf_plug_handle(s->o.backend), &sp);
 
     if (rc)
@@ -349,6 +349,7 @@ int hf_seg_stat(struct hf_seg *s, struct hf_seg_stat *ret)
     ret->free_bytes = sp.free_bytes;
     ret->used_bytes = sp.capacity_bytes > sp.free_bytes ? sp.capacity_bytes - sp.free_bytes : 0;
     ret->chunks = sp.objects;
+    ret->domain = sp.domain;
     ret->cached_chunks = s->nchunks;
     HF_LIST_FOREACH(l, &s->age)
     ret->dirty_chunks += hf_container_of(l, struct seg_chunk, age)->dirty ? 1 : 0;

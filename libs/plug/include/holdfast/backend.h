@@ -72,6 +72,7 @@ enum {
 
 struct hf_be_space {
     uint64_t capacity_bytes, free_bytes, objects;
+    uint64_t domain; /* instances of one process with an equal one, not 0, share the same space (one disk) */
 };
 
 struct hf_be;

@@ -28,6 +28,13 @@ struct hf_loop;
 struct hf_env;
 struct hf_sim;
 
+/* ---- process ---- */
+
+/* For main(): what every server of ours wants of its process. Raises the limit of open files, and makes malloc
+ * keep big buffers: messages of a mebibyte come and go thousands of times a second, and mapping and unmapping
+ * each costs more than the work on it. Up to 256 MiB may stay resident. */
+void hf_process_tune(void);
+
 /* ---- environment ---- */
 
 /* The real one: CLOCK_MONOTONIC, CLOCK_REALTIME, getrandom, threads. */

@@ -93,6 +93,7 @@ static inline unsigned hf_seg_ncrcs(uint32_t offset, uint32_t len)
 
 struct hf_seg_stat {
     uint64_t capacity_bytes, free_bytes, chunks, used_bytes;
+    uint64_t domain; /* see struct hf_be_space */
     uint64_t reads, writes, syncs, deletes, errors, checksum_errors, dirty_chunks, cached_chunks;
 };
 /* May block briefly in the backend's space(). */

@@ -36,6 +36,9 @@ struct hf_segsvc_opts {
     unsigned nlisten;
     struct hf_faults *faults; /* may be NULL */
     bool insecure;            /* plain tcp beyond loopback */
+    /* Writes are refused with NOSPC while a backend has less than this free: what shares its disk
+     * (shards, logs) must be able to go on, and removals need room too. 0 = none. */
+    uint64_t reserve_bytes;
 };
 
 /* Opens every segment, listens, starts serving. err: >= 512 bytes, one line.
