@@ -9,9 +9,10 @@
 
 #include "../support/nt.h"
 
-#define DIRS  3
-#define SLOTS 24
-#define FILES (DIRS * SLOTS)
+#define DIRS    3
+#define SLOTS   24
+#define FILES   (DIRS * SLOTS)
+#define HISTORY 12
 
 enum kind { K_NONE, K_FILE, K_DIR, K_LINK };
 
@@ -28,6 +29,11 @@ struct file {
     uint32_t nlink;
     uint8_t *data;
     uint64_t size, cap;
+    struct event { /* what was done to it last, for messages */
+        int op;    /* enum op; in doubt: negative */
+        uint64_t off, len, size;
+    } history[HISTORY];
+    unsigned nhistory;
 };
 
 enum op {

@@ -80,6 +80,20 @@ static void file_resize(struct file *f, uint64_t size)
     f->size = size;
 }
 
+static const char *op_name(int op)
+{
+    static const char *const names[] = {"-",     "create", "mkdir",  "symlink", "link",
+                                        "write", "size",   "remove", "rmdir",   "rename"};
+
+    return names[op < 0 ? -op : op];
+}
+
+static void remember(struct file *f, int op, uint64_t off, uint64_t len)
+{
+    f->history[f->nhistory++ % HISTORY] =
+        (struct event){.op = op, .off = off, .len = len, .size = f->size};
+}
+
 static void drop_name(struct worker *w, struct slot *s)
 {
     if (s->kind == K_FILE) {
@@ -138,6 +152,9 @@ static void book(struct worker *w, const struct nt_fh *fh)
         break;
     case OP_NONE:
         break;
+    }
+    if (f != NULL && f->live) {
+        remember(f, (int)p->op, p->off, p->len);
     }
     p->op = OP_NONE;
 }
@@ -388,6 +405,9 @@ void k9_resolve(struct worker *w, struct nt *c)
 {
     struct nt_fh fh;
 
+    if (w->p.file >= 0 && w->files[w->p.file].live) {
+        remember(&w->files[w->p.file], -(int)w->p.op, w->p.off, w->p.len);
+    }
     if (w->p.op == OP_NONE) {
         return;
     }
@@ -463,6 +483,31 @@ static void verify_dir(struct worker *w, struct nt *c, unsigned d)
     NT_EQ(got, want); /* nothing acknowledged is missing */
 }
 
+static void content_differs(const struct worker *w, unsigned i, uint64_t at, const uint8_t *got,
+                            uint32_t n)
+{
+    const uint8_t *want = w->files[i].data + at;
+    uint32_t first = 0, last = n - 1;
+
+    while (got[first] == want[first]) {
+        first++;
+    }
+    while (got[last] == want[last]) {
+        last--;
+    }
+    for (unsigned k = 0; k < HISTORY; k++) {
+        const struct event *e = &w->files[i].history[(w->files[i].nhistory + k) % HISTORY];
+
+        printf("# %s%s [%llu, +%llu), size then %llu\n", e->op < 0 ? "in doubt: " : "",
+               op_name(e->op), (unsigned long long)e->off, (unsigned long long)e->len,
+               (unsigned long long)e->size);
+    }
+    nt_fail(__FILE__, __LINE__,
+            "w%u: file %u of %llu bytes differs in [%llu, %llu]: 0x%02x where 0x%02x was written",
+            w->id, i, (unsigned long long)w->files[i].size, (unsigned long long)(at + first),
+            (unsigned long long)(at + last), got[first], want[first]);
+}
+
 void k9_verify(struct worker *w, struct nt *c)
 {
     for (unsigned d = 0; d < DIRS; d++) {
@@ -483,8 +528,7 @@ void k9_verify(struct worker *w, struct nt *c)
             NT_OK(nt_read(c, &f->fh, at, (uint32_t)n));
             NT_CHECK(c->r.count > 0);
             if (memcmp(c->data, f->data + at, c->r.count) != 0) {
-                nt_fail(__FILE__, __LINE__, "w%u: file %u differs in [%llu, +%u)", w->id, i,
-                        (unsigned long long)at, c->r.count);
+                content_differs(w, i, at, c->data, c->r.count);
             }
         }
     }
