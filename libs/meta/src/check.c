@@ -82,8 +82,8 @@ static int on_ino(void *arg, struct hf_slice key, struct hf_slice val)
     n->kind = i.kind;
     n->has_content = i.allocated != 0;
     if (i.kind == HF_KIND_CHUNKS && k->c->layout)
-        k->c->layout(k->c->arg, ino, i.lay.gen, i.lay.nchunks, i.lay.segs, i.lay.nsegs, i.size,
-                     false);
+        k->c->layout(k->c->arg, ino, i.lay.gen, hf_layout_nchunks(&i.lay), i.lay.segs, i.lay.nsegs,
+                     i.size, false);
     return hf_map_put(&k->nodes, ino, n);
 }
 
@@ -187,9 +187,9 @@ static int on_gc(void *arg, struct hf_slice key, struct hf_slice val)
     struct check *k = arg;
     struct hf_gc g;
     uint64_t ino = 0;
-    uint32_t gen;
+    uint32_t gen, from;
 
-    if (hf_key_gc_parse(key, &ino, &gen) || hf_gc_decode(val, &g))
+    if (hf_key_gc_parse(key, &ino, &gen, &from) || hf_gc_decode(val, &g))
         problem(k, "bad-value", ino, "garbage entry does not decode");
     else if (k->c->layout)
         k->c->layout(k->c->arg, ino, gen, g.nchunks, g.segs, g.nsegs, 0, true);

@@ -42,10 +42,11 @@ void hf_key_slot(uint8_t key[HF_KEY_SLOT], uint64_t session, uint16_t slot)
     hf_put_be16(key + 8, slot);
 }
 
-void hf_key_gc(uint8_t key[HF_KEY_GC], uint64_t ino, uint32_t gen)
+void hf_key_gc(uint8_t key[HF_KEY_GC], uint64_t ino, uint32_t gen, uint32_t from)
 {
     hf_put_be64(key, ino);
     hf_put_be32(key + 8, gen);
+    hf_put_be32(key + 12, from);
 }
 
 int hf_key_ino_parse(struct hf_slice key, uint64_t *ret_ino)
@@ -65,12 +66,13 @@ int hf_key_dent_parse(struct hf_slice key, uint64_t *ret_dir, uint64_t *ret_cook
     return 0;
 }
 
-int hf_key_gc_parse(struct hf_slice key, uint64_t *ret_ino, uint32_t *ret_gen)
+int hf_key_gc_parse(struct hf_slice key, uint64_t *ret_ino, uint32_t *ret_gen, uint32_t *ret_from)
 {
     if (key.len != HF_KEY_GC)
         return HF_E_CORRUPT;
     *ret_ino = hf_get_be64(key.data);
     *ret_gen = hf_get_be32((const uint8_t *)key.data + 8);
+    *ret_from = hf_get_be32((const uint8_t *)key.data + 12);
     return 0;
 }
 
@@ -78,12 +80,12 @@ int hf_key_gc_parse(struct hf_slice key, uint64_t *ret_ino, uint32_t *ret_gen)
 
 static size_t layout_encode(const struct hf_layout *l, uint8_t *p)
 {
-    HF_ASSERT(l->nsegs >= 1 && l->nsegs <= HF_SEGS_MAX);
+    HF_ASSERT(l->nsegs >= 1 && l->nsegs <= HF_SEGS_MAX && l->nranges <= HF_RANGES_MAX);
     hf_put_le32(p + OFF(hf_layout_disk, pool), l->pool);
     hf_put_le32(p + OFF(hf_layout_disk, chunk_bytes), l->chunk_bytes);
     hf_put_le32(p + OFF(hf_layout_disk, gen), l->gen);
     hf_put_le32(p + OFF(hf_layout_disk, fence), l->fence);
-    hf_put_le32(p + OFF(hf_layout_disk, nchunks), l->nchunks);
+    hf_put_le32(p + OFF(hf_layout_disk, nranges), l->nranges);
     hf_put_le16(p + OFF(hf_layout_disk, nsegs), l->nsegs);
     p[OFF(hf_layout_disk, trim)] = l->trim;
     p[OFF(hf_layout_disk, pad)] = 0;
@@ -92,7 +94,12 @@ static size_t layout_encode(const struct hf_layout *l, uint8_t *p)
     p += sizeof(struct hf_layout_disk);
     for (unsigned k = 0; k < l->nsegs; k++)
         hf_put_le32(p + 4 * k, l->segs[k]);
-    return sizeof(struct hf_layout_disk) + 4u * l->nsegs;
+    p += 4u * l->nsegs;
+    for (unsigned k = 0; k < l->nranges; k++) {
+        hf_put_le32(p + 8 * k, l->ranges[k].from);
+        hf_put_le32(p + 8 * k + 4, l->ranges[k].to);
+    }
+    return sizeof(struct hf_layout_disk) + 4u * l->nsegs + 8u * l->nranges;
 }
 
 size_t hf_ino_encode(const struct hf_inode *i, uint8_t out[HF_INO_VALUE_MAX])
@@ -127,27 +134,42 @@ size_t hf_ino_encode(const struct hf_inode *i, uint8_t out[HF_INO_VALUE_MAX])
     return n;
 }
 
+/* Ascending, and with a gap between two of them. */
+static int ranges_decode(const uint8_t *p, struct hf_layout *l)
+{
+    for (unsigned k = 0; k < l->nranges; k++) {
+        struct hf_range r = {hf_get_le32(p + 8 * k), hf_get_le32(p + 8 * k + 4)};
+
+        if (r.from >= r.to || (k && r.from <= l->ranges[k - 1].to))
+            return HF_E_CORRUPT;
+        l->ranges[k] = r;
+    }
+    return 0;
+}
+
 static int layout_decode(const uint8_t *p, size_t len, struct hf_layout *l)
 {
+    uint32_t nranges;
     if (len < sizeof(struct hf_layout_disk))
         return HF_E_CORRUPT;
     l->pool = hf_get_le32(p + OFF(hf_layout_disk, pool));
     l->chunk_bytes = hf_get_le32(p + OFF(hf_layout_disk, chunk_bytes));
     l->gen = hf_get_le32(p + OFF(hf_layout_disk, gen));
     l->fence = hf_get_le32(p + OFF(hf_layout_disk, fence));
-    l->nchunks = hf_get_le32(p + OFF(hf_layout_disk, nchunks));
+    nranges = hf_get_le32(p + OFF(hf_layout_disk, nranges));
     l->nsegs = hf_get_le16(p + OFF(hf_layout_disk, nsegs));
     l->trim = p[OFF(hf_layout_disk, trim)] != 0;
     l->trim_from = hf_get_le64(p + OFF(hf_layout_disk, trim_from));
     l->trim_to = hf_get_le64(p + OFF(hf_layout_disk, trim_to));
-    if (l->nsegs < 1 || l->nsegs > HF_SEGS_MAX || l->chunk_bytes == 0 ||
+    if (l->nsegs < 1 || l->nsegs > HF_SEGS_MAX || nranges > HF_RANGES_MAX || l->chunk_bytes == 0 ||
         p[OFF(hf_layout_disk, trim)] > 1 || l->trim_from > l->trim_to ||
-        len != sizeof(struct hf_layout_disk) + 4u * l->nsegs)
+        len != sizeof(struct hf_layout_disk) + 4u * l->nsegs + 8u * nranges)
         return HF_E_CORRUPT;
+    l->nranges = (uint16_t)nranges;
     p += sizeof(struct hf_layout_disk);
     for (unsigned k = 0; k < l->nsegs; k++)
         l->segs[k] = hf_get_le32(p + 4 * k);
-    return 0;
+    return ranges_decode(p + 4u * l->nsegs, l);
 }
 
 static void ino_decode_fields(const uint8_t *p, struct hf_inode *i)

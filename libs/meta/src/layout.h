@@ -3,22 +3,26 @@
  * The stored layout of a shard: every table, key and value that meta puts into the store. This
  * header is the format; what it says stays true for every file system of HF_META_FORMAT.
  *
- *   keys    big-endian, so that memcmp sorts them; E4 = 0xffffffff - snapshot epoch, so that the
- * newest version of a key sorts first. The live tree is epoch 0: snapshots are not made yet. values
- * little-endian; byte 0 is the value's version. The structs below give sizes and offsets, pinned by
- * static_assert; a value is never cast to them but read and written field by field. inode numbers
- * 0 | shard(16) | local(47): positive as int64. A local number is used once. cookies hash(50) << 13
- * | slot(13): below 2^63. See fold.h for the hash; hash 0 counts as 1, so that cookies 0 (start), 1
- * (".") and 2 ("..") are never an entry's.
+ * - Keys are big-endian, so that memcmp sorts them. E4 = 0xffffffff - snapshot epoch, so that the
+ *   newest version of a key sorts first. The live tree is epoch 0: snapshots are not made yet.
+ * - Values are little-endian; byte 0 is the value's version. The structs below give sizes and
+ *   offsets, pinned by static_assert; a value is never cast to them but read and written field by
+ *   field.
+ * - An inode number is 0 | shard(16) | local(47): positive as int64. A local number is used once.
+ * - A cookie is hash(50) << 13 | slot(13): below 2^63. See fold.h for the hash; hash 0 counts as 1,
+ *   so that cookies 0 (start), 1 (".") and 2 ("..") are never an entry's.
  *
  * Everything that is read comes from a disk: decoders check lengths, versions and ranges before use
  * and say CORRUPT.
  *
- * A regular file is either inline or chunked, and goes from inline to chunked once:
- *   inline   content in table data; the row may be shorter than the file's size, the rest reads as
- * zeros, and a file without content has no row. chunked  struct hf_layout_disk follows the inode.
- * nchunks bounds the chunks that may exist: it is raised before a chunk is handed out for writing,
- * so that removal finds every chunk.
+ * A regular file is inline or chunked:
+ *
+ * - Inline: its content is in table data; the row may be shorter than the file's size, the rest
+ *   reads as zeros, and a file without content has no row.
+ * - Chunked: struct hf_layout_disk follows the inode, with up to HF_RANGES_MAX ranges of chunks
+ * that may exist. A range is entered before one of its chunks is handed out for writing, so that
+ *   removal and truncation find every chunk, and need not look for those of a hole. Cut to nothing,
+ *   the file is inline again; its next layout has another generation.
  *
  * Parent pointers: a directory's names its parent (the root's: itself). Another object's is 0 (not
  * known) or a directory that holds one of its names: create, link (if unknown) and rename set it,
@@ -51,7 +55,7 @@
     X(TX, "tx")     /*      tx16                  coordinated transaction */                       \
     X(OB, "ob")     /*      shard4 seq8           one-way message to send */                       \
     X(IB, "ib")     /*      shard4                last message applied */                          \
-    X(GC, "gc")     /*      ino8 gen4             struct hf_gc_disk segs4.. */                     \
+    X(GC, "gc")     /*      ino8 gen4 from4       struct hf_gc_disk segs4.. */                     \
     X(ORPH, "orph") /*      ino8                  unlinked but open */                             \
     X(Q, "q")       /*      project4              usage */                                         \
     X(SNAP, "snap") /*      epoch4                snapshot */
@@ -71,7 +75,7 @@ enum hf_meta_table {
 #define HF_KEY_DENT 20u /* dir8 cookie8 E4 */
 #define HF_KEY_SESS 8u
 #define HF_KEY_SLOT 10u
-#define HF_KEY_GC   12u
+#define HF_KEY_GC   16u /* ino8 gen4 from4 */
 
 #define HF_INO_LOCAL_BITS 47u
 #define HF_INO_LOCAL_MAX  ((UINT64_C(1) << HF_INO_LOCAL_BITS) - 1)
@@ -82,12 +86,12 @@ enum hf_meta_table {
 void hf_key_ino(uint8_t key[HF_KEY_INO], uint64_t ino);
 void hf_key_dent(uint8_t key[HF_KEY_DENT], uint64_t dir, uint64_t cookie);
 void hf_key_slot(uint8_t key[HF_KEY_SLOT], uint64_t session, uint16_t slot);
-void hf_key_gc(uint8_t key[HF_KEY_GC], uint64_t ino, uint32_t gen);
+void hf_key_gc(uint8_t key[HF_KEY_GC], uint64_t ino, uint32_t gen, uint32_t from);
 
 /* CORRUPT. Outputs untouched on error. */
 int hf_key_ino_parse(struct hf_slice key, uint64_t *ret_ino);
 int hf_key_dent_parse(struct hf_slice key, uint64_t *ret_dir, uint64_t *ret_cookie);
-int hf_key_gc_parse(struct hf_slice key, uint64_t *ret_ino, uint32_t *ret_gen);
+int hf_key_gc_parse(struct hf_slice key, uint64_t *ret_ino, uint32_t *ret_gen, uint32_t *ret_from);
 
 /* ---- values on disk ---- */
 
@@ -104,10 +108,11 @@ struct hf_ino_disk {
     uint8_t kind, pad[7];
 };
 struct hf_layout_disk {
-    uint32_t pool, chunk_bytes, gen, fence, nchunks;
+    uint32_t pool, chunk_bytes, gen, fence, nranges;
     uint16_t nsegs;
     uint8_t trim, pad;
     uint64_t trim_from, trim_to;
+    /* then nsegs segment numbers, then nranges pairs of chunk numbers: first, end */
 };
 struct hf_dent_disk {
     uint8_t version, type;
@@ -180,7 +185,7 @@ static_assert(sizeof(struct hf_layout_disk) == 40, "layout");
 HF_AT(hf_layout_disk, chunk_bytes, 4);
 HF_AT(hf_layout_disk, gen, 8);
 HF_AT(hf_layout_disk, fence, 12);
-HF_AT(hf_layout_disk, nchunks, 16);
+HF_AT(hf_layout_disk, nranges, 16);
 HF_AT(hf_layout_disk, nsegs, 20);
 HF_AT(hf_layout_disk, trim, 22);
 HF_AT(hf_layout_disk, trim_from, 24);
@@ -235,13 +240,20 @@ enum hf_ino_kind {
 #define HF_INO_EXCLUSIVE 1u /* flags: made by an EXCLUSIVE create, verf is its verifier */
 #define HF_INO_XATTR     2u /* flags: has rows in table xat */
 
-#define HF_SEGS_MAX 64u
+#define HF_SEGS_MAX   64u
+#define HF_RANGES_MAX 8u
+
+/* Chunks from <= i < to. */
+struct hf_range {
+    uint32_t from, to;
+};
 
 struct hf_layout {
-    uint32_t pool, chunk_bytes, gen, fence, nchunks;
-    uint16_t nsegs;
-    bool trim;
+    uint32_t pool, chunk_bytes, gen, fence;
+    uint16_t nsegs, nranges;
+    bool trim; /* what the ranges have of bytes [trim_from, trim_to) may be stale */
     uint64_t trim_from, trim_to;
+    struct hf_range ranges[HF_RANGES_MAX]; /* ascending, not touching */
     uint32_t segs[HF_SEGS_MAX];
 };
 
@@ -257,7 +269,8 @@ struct hf_inode {
     struct hf_layout lay; /* set only if kind is HF_KIND_CHUNKS */
 };
 #define HF_INO_VALUE_MAX                                                                           \
-    (sizeof(struct hf_ino_disk) + sizeof(struct hf_layout_disk) + HF_SEGS_MAX * sizeof(uint32_t))
+    (sizeof(struct hf_ino_disk) + sizeof(struct hf_layout_disk) + HF_SEGS_MAX * sizeof(uint32_t) + \
+     HF_RANGES_MAX * sizeof(struct hf_range))
 
 size_t hf_ino_encode(const struct hf_inode *i, uint8_t out[HF_INO_VALUE_MAX]);
 int hf_ino_decode(struct hf_slice val, uint64_t ino, struct hf_inode *ret);
@@ -299,7 +312,8 @@ size_t hf_slot_encode(const struct hf_slot *s, uint8_t out[HF_SLOT_VALUE_MAX]);
 int hf_slot_decode(struct hf_slice val, struct hf_slot *ret);
 
 struct hf_gc {
-    uint32_t nchunks, pool, chunk_bytes;
+    uint32_t nchunks; /* the range's end; its start is in the key */
+    uint32_t pool, chunk_bytes;
     int64_t due_ns;
     uint16_t nsegs;
     uint32_t segs[HF_SEGS_MAX];

@@ -168,19 +168,28 @@ void hf_place_set_free(struct hf_place *p, uint32_t segment, uint64_t free_bytes
 /* Chooses segments for a new file: pool, chunk_bytes, nsegs, segs; the rest is zeroed. NOSPC if
  * there are none. */
 int hf_place_pick(struct hf_place *p, uint64_t random, struct hf_layout *ret);
-/* Raises nchunks so that the file may have bytes up to `end`; false if they may exist already.
- * Steps double up to 64, so that a growing file seldom needs a change of its inode for this. */
-bool hf_layout_reserve(struct hf_layout *l, uint64_t end);
+/* Enters the chunks of [offset, end), which is not empty; false if they may exist already. A range
+ * that grows runs ahead, so that a growing file seldom needs a change of its inode for this. */
+bool hf_layout_reserve(struct hf_layout *l, uint64_t offset, uint64_t end);
+/* The end of the last range. */
+uint32_t hf_layout_nchunks(const struct hf_layout *l);
+/* The first piece of what has to be trimmed: it lies in one range. false: nothing. */
+bool hf_layout_stale(const struct hf_layout *l, uint64_t *ret_from, uint64_t *ret_to);
+/* The file gets shorter: notes what has to be trimmed. */
+void hf_layout_cut(struct hf_layout *l, uint64_t size);
+/* The first piece has been trimmed: the duty goes on with the next one or ends. */
+void hf_layout_trimmed(struct hf_layout *l);
 /* The layout as a message; with_trim: with its trim duty. NOMEM. */
 int hf_layout_msg(struct hf_meta_op *op, const struct hf_layout *l, bool with_trim,
                   Hf__Layout **ret);
 /* Brings a message made before up to date with l: fence and trim duty. */
 void hf_layout_msg_refresh(Hf__Layout *msg, const struct hf_layout *l);
-/* Enters chunks that are to be freed at due_ns. */
+/* Enters the chunks of a layout, to be freed at due_ns. */
 int hf_gc_put(struct hf_meta *m, uint64_t ino, const struct hf_layout *l, int64_t due_ns);
-int hf_gc_del(struct hf_meta *m, uint64_t ino, uint32_t gen);
-/* The layout that a promotion got, still its own: NOENT if the entry is gone or due, since then its
- * chunks may be going. fence stays 0. */
+/* Takes the entries of a layout back. */
+int hf_gc_unput(struct hf_meta *m, uint64_t ino, const struct hf_layout *l);
+/* The layout that a promotion got, still its own: CHANGED if an entry is gone or due, since then
+ * its chunks may be going. fence stays 0. */
 int hf_gc_claim(struct hf_meta *m, uint64_t ino, uint32_t gen, int64_t now_ns,
                 struct hf_layout *ret);
 /* One link less, at the time of the operation; with the last one the object goes. Saves. */

@@ -39,7 +39,7 @@ static int obj_del(struct hf_meta *m, struct hf_meta_op *op, const struct hf_ino
 
     if (i->kind == HF_KIND_INLINE && i->allocated)
         r = hf_data_del(m, i->ino);
-    else if (i->kind == HF_KIND_CHUNKS && i->lay.nchunks)
+    else if (i->kind == HF_KIND_CHUNKS)
         r = hf_gc_put(m, i->ino, &i->lay, op->now_ns);
     if (r == 0 && (i->flags & HF_INO_XATTR))
         r = xattrs_del(m, i->ino);

@@ -105,7 +105,7 @@ int hf_size_apply(struct hf_meta *m, struct hf_meta_op *op, struct hf_inode *i, 
         return r;
     hf_kill_suid(i, c);
     op->event.size = i->size;
-    if (z->layout && i->lay.trim) {
+    if (i->kind == HF_KIND_CHUNKS && z->layout && i->lay.trim) {
         hf_layout_msg_refresh(z->layout, &i->lay);
         *ret_duty = z->layout;
     }

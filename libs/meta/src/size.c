@@ -4,7 +4,8 @@
  *
  * Cutting a chunked file only notes what has to be cut (trim_from .. trim_to) and raises the fence.
  * Whoever next wants the file to be longer must have the chunks trimmed first, so that old bytes
- * cannot come back as holes; the caller that cut it does so at once, out of courtesy.
+ * cannot come back as holes; the caller that cut it does so at once, out of courtesy. The duty is
+ * handed out one range of chunks at a time.
  */
 #include "holdfast/assert.h"
 #include "meta_priv.h"
@@ -114,17 +115,20 @@ static int inline_size_set(struct hf_meta *m, struct hf_meta_op *op, struct hf_i
     return r;
 }
 
+/* Cut to nothing, a file lets its chunks go and starts again. */
+static int chunks_drop(struct hf_meta *m, struct hf_meta_op *op, struct hf_inode *i)
+{
+    int r = hf_gc_put(m, i->ino, &i->lay, op->now_ns);
+
+    i->kind = HF_KIND_INLINE;
+    i->size = i->allocated = 0;
+    return r;
+}
+
 static void chunks_size_set(struct hf_inode *i, uint64_t size)
 {
-    struct hf_layout *l = &i->lay;
-    uint64_t end = (uint64_t)l->nchunks * l->chunk_bytes;
-
-    if (size < i->size && size < end) {
-        l->trim_from = l->trim && l->trim_from < size ? l->trim_from : size;
-        l->trim_to = l->trim && l->trim_to > end ? l->trim_to : end;
-        l->trim = true;
-        l->fence++;
-    }
+    if (size < i->size)
+        hf_layout_cut(&i->lay, size);
     if (size < i->size && hf_round_up(size, 65536) < i->allocated)
         i->allocated = hf_round_up(size, 65536);
     i->size = size;
@@ -136,6 +140,8 @@ int hf_size_set(struct hf_meta *m, struct hf_meta_op *op, struct hf_inode *i, ui
     HF_ASSERT(i->type == HF__FILE_TYPE__FT_REG);
     if (i->kind == HF_KIND_INLINE)
         return inline_size_set(m, op, i, size, scratch);
+    if (size == 0)
+        return chunks_drop(m, op, i);
     chunks_size_set(i, size);
     return 0;
 }

@@ -10,9 +10,9 @@
  * the layout, so that a writer that dies leaves no orphans; PROMOTE takes it back, if it has not
  * fallen due.
  *
- * Every chunk that is handed out is first counted in nchunks (see layout.h). A layout's fence rises
- * with each truncation and again when its trimming is done: who still holds an older one is sent
- * back to WRITE.
+ * Every chunk that is handed out is first entered in its ranges (see layout.h). A layout's fence
+ * rises with each truncation and again when its trimming is done: who still holds an older one is
+ * sent back to WRITE.
  */
 #include "meta_priv.h"
 
@@ -85,7 +85,7 @@ static int write_chunks(struct hf_meta *m, struct hf_meta_op *op, const Hf__Writ
         l->fence = 1;
         o->i.kind = HF_KIND_CHUNKS;
     }
-    changed = hf_layout_reserve(l, q->offset + q->len) || fresh;
+    changed = hf_layout_reserve(l, q->offset, q->offset + q->len) || fresh;
     p->next = HF__WRITE_NEXT__WRITE_CHUNKS;
     r = hf_layout_msg(op, l, true, &p->layout);
     if (r || !changed)
@@ -108,7 +108,8 @@ static int write_promote(struct hf_meta *m, struct hf_meta_op *op, const Hf__Wri
         return r;
     l.gen = ++o->i.layout_gens;
     l.fence = 1;
-    hf_layout_reserve(&l, end > content.len ? end : content.len);
+    hf_layout_reserve(&l, 0, content.len);
+    hf_layout_reserve(&l, q->offset, end);
     op->reply_bulk = hf_slice(hf_arena_dup(op->arena, content.data, content.len), content.len);
     if (!op->reply_bulk.data)
         return HF_E_NOMEM;
@@ -157,9 +158,12 @@ int hf_meta_op_write(struct hf_meta *m, struct hf_meta_op *op, const Hf__WriteRe
 
 /* Finishes a write to chunks: the inode only. */
 static int finish(struct hf_meta *m, struct hf_meta_op *op, struct hf_obj *o, const Hf__Cred *c,
-                  uint64_t end, uint32_t stable)
+                  uint64_t offset, uint32_t len, uint32_t stable)
 {
-    hf_layout_reserve(&o->i.lay, end);
+    uint64_t end = offset + len;
+
+    if (len)
+        hf_layout_reserve(&o->i.lay, offset, end);
     written(&o->i, c, end, op->now_ns);
     op->event.size = o->i.size;
     op->lazy = stable == HF__STABLE__UNSTABLE;
@@ -182,7 +186,7 @@ int hf_meta_op_write_end(struct hf_meta *m, struct hf_meta_op *op, const Hf__Wri
     r = hf_size_trim_due(&o.i, q->offset + q->len);
     if (r == 0)
         r = hf_event(op, HF__EVENT_OP__EV_WRITE, &o.i, o.i.parent, hf_slice(NULL, 0), q->cred);
-    return r ? r : finish(m, op, &o, q->cred, q->offset + q->len, q->stable);
+    return r ? r : finish(m, op, &o, q->cred, q->offset, q->len, q->stable);
 }
 
 int hf_meta_op_promote(struct hf_meta *m, struct hf_meta_op *op, const Hf__PromoteReq *q,
@@ -200,16 +204,15 @@ int hf_meta_op_promote(struct hf_meta *m, struct hf_meta_op *op, const Hf__Promo
     if (o.i.kind != HF_KIND_INLINE || o.i.change != q->promote_change)
         return HF_E_CHANGED;
     r = hf_gc_claim(m, o.i.ino, q->layout_gen, op->now_ns, &o.i.lay);
-    if (r == HF_E_NOENT)
-        return HF_E_CHANGED;
+    if (r)
+        return r;
     o.i.kind = HF_KIND_CHUNKS;
     o.i.lay.fence = 1;
-    if (r == 0)
-        r = hf_layout_msg(op, &o.i.lay, false, &msg);
+    r = hf_layout_msg(op, &o.i.lay, false, &msg);
     if (r == 0)
         r = hf_event(op, HF__EVENT_OP__EV_WRITE, &o.i, o.i.parent, hf_slice(NULL, 0), q->cred);
     if (r == 0)
-        r = hf_gc_del(m, o.i.ino, q->layout_gen);
+        r = hf_gc_unput(m, o.i.ino, &o.i.lay);
     if (r == 0)
         r = hf_data_del(m, o.i.ino);
     if (r)
@@ -217,7 +220,7 @@ int hf_meta_op_promote(struct hf_meta *m, struct hf_meta_op *op, const Hf__Promo
     p->layout = msg;
     if (hf_round_up(o.i.allocated, ALLOC_CHUNKED) > o.i.allocated)
         o.i.allocated = hf_round_up(o.i.allocated, ALLOC_CHUNKED);
-    return finish(m, op, &o, q->cred, q->offset + q->len, q->stable);
+    return finish(m, op, &o, q->cred, q->offset, q->len, q->stable);
 }
 
 int hf_meta_op_trim_done(struct hf_meta *m, struct hf_meta_op *op, const Hf__TrimDoneReq *q,
@@ -241,9 +244,7 @@ int hf_meta_op_trim_done(struct hf_meta *m, struct hf_meta_op *op, const Hf__Tri
         return r;
     /* Two writers may trim at once. With the fence moved on, what the second one still has under
      * way is refused where new data has been written meanwhile. */
-    l->trim = false;
-    l->trim_from = l->trim_to = 0;
-    l->fence++;
+    hf_layout_trimmed(l);
     hf_layout_msg_refresh(p->layout, l);
     return hf_obj_save(m, &o);
 }

@@ -226,7 +226,7 @@ Test(check, values)
     damage(&w, HF_T_DENT, dent, 5);
     expect(&w, "bad-value ");
     world_open(&w);
-    hf_key_gc(gc, 1, 1);
+    hf_key_gc(gc, 1, 1, 0);
     damage(&w, HF_T_GC, gc, sizeof(gc));
     expect(&w, "bad-value ");
     world_open(&w);
@@ -282,7 +282,7 @@ Test(check, layouts)
     cr_ok(hf_store_snap_open(w.s.store, &snap));
     cr_ok(hf_meta_check(snap, &c));
     hf_store_snap_close(snap);
-    cr_assert(l.live == 1 && l.gc == 1 && l.nchunks == 1 + 4);
+    cr_assert(l.live == 1 && l.gc == 1 && l.nchunks == 1 + 3);
     cr_assert(c.inodes == 6 && c.dentries == 5 && c.problems == 0 && c.bytes == 5 + 6 + 100000);
     shard_close(&w.s);
 }

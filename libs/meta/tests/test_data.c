@@ -90,6 +90,9 @@ static void make_chunked(struct file *x, uint64_t size)
     const Hf__WriteRep *p;
     const Hf__WriteEndRep *e;
 
+    for (uint64_t at = CHUNK; at < size; at += CHUNK)
+        cr_ok(write_at(x, at - CHUNK, (uint32_t)CHUNK, 2, &p));
+
     cr_ok(write_at(x, size - 1, 1, 2, &p));
     cr_assert(p->next == HF__WRITE_NEXT__WRITE_CHUNKS && p->layout->gen == 1 &&
               p->layout->fence == 1);
@@ -262,8 +265,12 @@ BOTH_STORES(data, chunks)
     cr_assert(((const Hf__ReadRep *)x.s.rep)->eof);
     cr_ok(write_at(&x, 5 * CHUNK, 1, 2, &p)); /* the writer dies here */
     cr_ok(t_remove(&x.s, &t_root, t_root_dir, "f", false));
+    cr_assert_eq(gc_count(&x, x.s.now_ns, &g), 2);
+    cr_assert(g.ino == x.f.ino && g.layout_gen == 1 && g.nsegments == 2);
+    cr_assert(g.first_chunk == 5 && g.nchunks == 6);
+    cr_ok(hf_meta_gc_done(x.s.meta, &g));
     cr_assert_eq(gc_count(&x, x.s.now_ns, &g), 1);
-    cr_assert(g.ino == x.f.ino && g.layout_gen == 1 && g.nchunks >= 6 && g.nsegments == 2);
+    cr_assert(g.first_chunk == 0 && g.nchunks == 1);
     cr_ok(hf_meta_gc_done(x.s.meta, &g));
     cr_assert_eq(gc_count(&x, x.s.now_ns, &g), 0);
     file_close(&x);
@@ -417,14 +424,82 @@ BOTH_STORES(data, create_over_chunks)
     q.name = t_bytes("f");
     q.set = &set;
     set.set_size = true;
+    set.size = 1;
     cr_ok(do_create(&x.s, &q, &p));
-    cr_assert(!p->created && p->obj->size == 0 && p->layout->trim && p->layout->trim_from == 0);
+    cr_assert(!p->created && p->obj->size == 1 && p->layout->trim && p->layout->trim_from == 1);
     set.size = 5;
     cr_status(do_create(&x.s, &q, &p), HF_E_CHANGED);
-    cr_assert(p->layout->trim && p->obj->size == 0);
+    cr_assert(p->layout->trim && p->obj->size == 1);
     cr_ok(trim_done(&x, p->layout->gen, p->layout->fence, &tp));
     cr_ok(do_create(&x.s, &q, &p));
     cr_assert(p->obj->size == 5 && !p->layout);
+    file_close(&x);
+}
+
+/* Cut to nothing: the chunks are garbage at once, the file starts again, and who still writes to
+ * them is sent back. */
+BOTH_STORES(data, cut_to_nothing)
+{
+    const Hf__WriteEndRep *e;
+    const Hf__TrimDoneRep *tp;
+    const Hf__SetattrRep *sp;
+    const Hf__WriteRep *p;
+    struct hf_meta_gc g;
+    struct file x;
+
+    file_open(&x, kind);
+    make_chunked(&x, 3 * CHUNK);
+    cr_ok(truncate_rep(&x, 1, &sp)); /* a duty that nobody sees to */
+    cr_ok(truncate_rep(&x, 0, &sp));
+    cr_assert(!sp->layout && sp->obj->after->size == 0 && sp->obj->after->allocated == 0);
+    cr_assert_eq(gc_count(&x, x.s.now_ns, &g), 1);
+    cr_assert(g.layout_gen == 1 && g.first_chunk == 0 && g.nchunks >= 3);
+    cr_status(write_end(&x, 0, 10, 1, 2, &e), HF_E_CHANGED);
+    cr_status(trim_done(&x, 1, 2, &tp), HF_E_CHANGED);
+    cr_ok(t_write(&x.s, &t_root, x.f, 0, "new", 3));
+    expect_content(&x, 0, 10, "new", 3, true);
+    cr_ok(truncate_rep(&x, 0, &sp));
+    cr_ok(write_at(&x, 0, 100000, 2, &p));
+    cr_assert(p->next == HF__WRITE_NEXT__WRITE_CHUNKS && p->layout->gen == 2 && !p->layout->trim);
+    file_close(&x);
+}
+
+/* D4: a byte here and there up to the largest offset. Removal names few chunks. */
+BOTH_STORES(data, very_sparse)
+{
+    static const uint64_t at[] = {(UINT64_C(1) << 31) - 1, UINT64_C(1) << 31,
+                                  (UINT64_C(1) << 32) - 1, UINT64_C(1) << 32,
+                                  UINT64_C(1) << 40,       HF_META_FILE_MAX - 1};
+    const Hf__WriteEndRep *e;
+    const Hf__WriteRep *p;
+    const Hf__SetattrRep *sp;
+    const Hf__TrimDoneRep *tp;
+    struct hf_meta_gc g;
+    struct file x;
+    uint64_t chunks = 0;
+    unsigned duties = 0;
+
+    file_open(&x, kind);
+    for (size_t k = 0; k < HF_ARRAY_LEN(at); k++) {
+        cr_ok(write_at(&x, at[k], 1, 2, &p));
+        cr_ok(write_end(&x, at[k], 1, 1, 1, &e));
+        cr_assert(e->obj->after->size == at[k] + 1);
+    }
+    cr_status(write_at(&x, HF_META_FILE_MAX, 1, 2, &p), HF_E_FBIG);
+    cr_ok(truncate_rep(&x, (UINT64_C(1) << 31) + 1, &sp));
+    for (const Hf__Layout *l = sp->layout; l->trim; l = tp->layout) {
+        cr_assert(l->trim_to - l->trim_from <= 2 * CHUNK);
+        cr_ok(trim_done(&x, l->gen, l->fence, &tp));
+        duties++;
+    }
+    cr_assert(duties >= 4 && duties <= 6, "%u", duties);
+    cr_ok(truncate_rep(&x, HF_META_FILE_MAX, &sp));
+    cr_ok(t_remove(&x.s, &t_root, t_root_dir, "f", false));
+    while (hf_meta_gc_next(x.s.meta, NULL, x.s.now_ns, &g) == 0) {
+        chunks += g.nchunks - g.first_chunk;
+        cr_ok(hf_meta_gc_done(x.s.meta, &g));
+    }
+    cr_assert(chunks >= 6 && chunks <= 10, "%llu", (unsigned long long)chunks);
     file_close(&x);
 }
 

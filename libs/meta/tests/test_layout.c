@@ -10,6 +10,7 @@
 #include "fold.h"
 #include "holdfast/endian.h"
 #include "holdfast/map.h"
+#include "meta_priv.h"
 
 static struct hf_inode sample(uint8_t type, uint8_t kind)
 {
@@ -43,7 +44,8 @@ static struct hf_inode sample(uint8_t type, uint8_t kind)
                                    .chunk_bytes = 2,
                                    .gen = 3,
                                    .fence = 4,
-                                   .nchunks = 5,
+                                   .nranges = 2,
+                                   .ranges = {{0, 3}, {4, 9}},
                                    .nsegs = 64,
                                    .trim = true,
                                    .trim_from = 6,
@@ -101,6 +103,11 @@ Test(layout, inode_ranges)
         {120 + offsetof(struct hf_layout_disk, chunk_bytes), 0},
         {120 + offsetof(struct hf_layout_disk, trim), 2},
         {120 + offsetof(struct hf_layout_disk, trim_from), 8},
+        {120 + offsetof(struct hf_layout_disk, nranges), 1},
+        {120 + offsetof(struct hf_layout_disk, nranges), 9},
+        {120 + 40 + 64 * 4, 3},      /* 3..3 */
+        {120 + 40 + 64 * 4 + 8, 3},  /* 0..3 3..9 */
+        {120 + 40 + 64 * 4 + 12, 4}, /* 4..4 */
     };
 
     for (size_t k = 0; k < HF_ARRAY_LEN(cases); k++) {
@@ -124,7 +131,7 @@ static void decode_all(const uint8_t *data, size_t len)
     struct hf_slot sl;
     struct hf_gc g;
     uint64_t a, b;
-    uint32_t c;
+    uint32_t c, e;
 
     cr_assert(own);
     if (len)
@@ -148,7 +155,7 @@ static void decode_all(const uint8_t *data, size_t len)
     (void)hf_map_decode(v, &out);
     (void)hf_key_ino_parse(v, &a);
     (void)hf_key_dent_parse(v, &a, &b);
-    (void)hf_key_gc_parse(v, &a, &c);
+    (void)hf_key_gc_parse(v, &a, &c, &e);
     free(own);
 }
 
@@ -205,6 +212,78 @@ Test(layout, keys_sort)
     cr_assert(dir == 0x1ff && cookie == 0x10000);
     cr_assert(b[16] == 0xff && b[19] == 0xff, "the live tree sorts behind every snapshot");
     cr_status(hf_key_dent_parse(hf_slice(b, 19), &dir, &cookie), HF_E_CORRUPT);
+}
+
+static bool reserve(struct hf_layout *l, uint64_t from, uint64_t to)
+{
+    return hf_layout_reserve(l, from * l->chunk_bytes, to * l->chunk_bytes);
+}
+
+/* Whatever is entered stays covered; ranges are sound and few. */
+Test(layout, ranges)
+{
+    struct hf_layout l;
+    uint64_t r = 1;
+
+    for (unsigned round = 0; round < 2000; round++) {
+        struct hf_range added[40];
+
+        l = (struct hf_layout){.chunk_bytes = 65536, .nsegs = 1};
+        for (unsigned k = 0; k < 40; k++) {
+            uint64_t wide = (r = hf_hash_u64(r + k)) % 3 ? 50 : 4000000000;
+            uint64_t from = (r = hf_hash_u64(r)) % wide, len = 1 + (r >> 40) % 20;
+
+            added[k] = (struct hf_range){(uint32_t)from, (uint32_t)(from + len)};
+            reserve(&l, from, from + len);
+            cr_assert(!reserve(&l, from, from + len), "entered twice");
+            cr_assert(l.nranges >= 1 && l.nranges <= HF_RANGES_MAX);
+            for (unsigned n = 0; n < l.nranges; n++)
+                cr_assert(l.ranges[n].from < l.ranges[n].to &&
+                          (n == 0 || l.ranges[n - 1].to < l.ranges[n].from));
+            for (unsigned n = 0; n <= k; n++) {
+                bool covered = false;
+
+                for (unsigned x = 0; x < l.nranges; x++)
+                    covered |= l.ranges[x].from <= added[n].from && added[n].to <= l.ranges[x].to;
+                cr_assert(covered);
+            }
+        }
+    }
+}
+
+Test(layout, ranges_grow_ahead)
+{
+    struct hf_layout l = {.chunk_bytes = 4u << 20, .nsegs = 1};
+    unsigned changes = 0;
+
+    for (uint64_t k = 0; k < 1000; k++)
+        changes += reserve(&l, k, k + 1);
+    cr_assert(l.nranges == 1 && l.ranges[0].from == 0 && l.ranges[0].to == 1024);
+    cr_assert(changes < 30, "%u", changes);
+}
+
+Test(layout, trim_pieces)
+{
+    struct hf_layout l = {.chunk_bytes = 100000, .nsegs = 1, .fence = 1};
+    uint64_t from, to;
+
+    reserve(&l, 0, 2);
+    reserve(&l, 10, 11);
+    reserve(&l, 1000000, 1000001);
+    hf_layout_cut(&l, UINT64_C(200000000000)); /* nothing there */
+    cr_assert(!l.trim && l.fence == 1);
+    hf_layout_cut(&l, 150000);
+    cr_assert(l.fence == 2 && hf_layout_stale(&l, &from, &to) && from == 150000 && to == 200000);
+    hf_layout_trimmed(&l);
+    cr_assert(l.fence == 3 && l.trim_from == 1000000);
+    cr_assert(hf_layout_stale(&l, &from, &to) && from == 1000000 && to == 1100000);
+    hf_layout_cut(&l, 120000); /* shorter still, in between */
+    cr_assert(l.fence == 4 && hf_layout_stale(&l, &from, &to) && from == 120000 && to == 200000);
+    hf_layout_trimmed(&l);
+    hf_layout_trimmed(&l);
+    cr_assert(hf_layout_stale(&l, &from, &to) && from == UINT64_C(100000000000));
+    hf_layout_trimmed(&l);
+    cr_assert(!l.trim && !hf_layout_stale(&l, &from, &to) && l.fence == 7);
 }
 
 static void fold_is(const char *name, const char *want)

@@ -111,12 +111,14 @@ int hf_meta_slot_store(struct hf_meta *m, uint64_t session, uint32_t slot, uint6
 
 /* ---- garbage: chunks whose file or layout is gone ---- */
 
+/* Chunks first_chunk <= i < nchunks of a layout. A layout may have several entries. */
 struct hf_meta_gc {
     uint64_t ino;
     uint32_t layout_gen;
-    uint32_t nchunks;
+    uint32_t nchunks; /* the end, not a count */
     uint32_t nsegments;
     uint32_t segments[64]; /* chunk i lies on segments[i % nsegments] */
+    uint32_t first_chunk;
 };
 /* The first entry after `after` (NULL: the first) that is due at now_ns. NOENT. A layout handed out for a
  * promotion is entered in advance and falls due 10 minutes later unless Promote removed it. */
