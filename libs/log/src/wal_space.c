@@ -34,6 +34,16 @@ void wal_file_free(struct hf_wal *w, struct wal_file *f)
     free(f);
 }
 
+static bool stopping(struct hf_wal *w)
+{
+    bool stop;
+
+    pthread_mutex_lock(&w->lock);
+    stop = w->stop;
+    pthread_mutex_unlock(&w->lock);
+    return stop;
+}
+
 static int fill_zero(struct hf_wal *w, struct wal_file *f)
 {
     uint8_t *zero = calloc(1, ZERO_BYTES);
@@ -42,10 +52,12 @@ static int fill_zero(struct hf_wal *w, struct wal_file *f)
     for (uint64_t off = 0; off < f->bytes && rc == 0; off += ZERO_BYTES) {
         uint64_t n = f->bytes - off < ZERO_BYTES ? f->bytes - off : ZERO_BYTES;
 
+        /* Synced in steps, so that no group waits for all of it. */
         rc = w->files->write(w->files, f->fd, off, zero, (size_t)n);
         if (rc == 0)
-            rc = w->files->sync(w->files,
-                                f->fd); /* in steps, so that no group waits for all of it */
+            rc = w->files->sync(w->files, f->fd);
+        if (rc == 0 && stopping(w))
+            rc = HF_E_CANCELED;
     }
     free(zero);
     return rc;

@@ -397,7 +397,7 @@ static void run_images(size_t max, unsigned images, uint64_t seed)
     char *dir = temp_dir_new();
 
     record_run(h, r, max, &seed);
-    cr_assert_gt(r->n, 300u);
+    cr_assert_geq(r->n, 240u); /* a write and a sync per burst at least */
     o = h->o;
     h->o.dir = dir;
     for (unsigned i = 0; i < images; i++) {

@@ -375,6 +375,8 @@ static int lmdb_snap_scan(void *snap, unsigned table, struct hf_slice from,
 
 /* ---- open, close ---- */
 
+/* Not by the owner, after it ended with a transaction open: LMDB's unlock is refused, which is
+ * harmless, since the only process that has the environment open sets its locks up anew. */
 static void lmdb_close(void *p)
 {
     struct lmdb_store *l = p;
