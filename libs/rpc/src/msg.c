@@ -6,7 +6,7 @@
 /* What one received message may unpack to: small repeated fields grow in memory, and a peer chooses
  * them. */
 #define MSG_ARENA_MAX ((size_t)64 << 20)
-#define PREFIX        4u /* frames lie as they do in an nng message */
+#define PREFIX        4u /* see wire.h: brings bulk to a multiple of 16 */
 
 struct hf_rpc_msg *hf_rpc_msg_wrap(void *impl, void (*impl_free)(void *impl), uint8_t *data,
                                    size_t len)

@@ -15,7 +15,8 @@
  * Threads: a client or a server belongs to one loop; every function here is called on that loop's
  * thread, every callback comes on it. Transports' own threads are hidden.
  *
- * URLs: inproc://name, ipc:///path, tcp://127.0.0.1:port (nng); sim://name (simulated env only).
+ * URLs: inproc://name (between loops of one env), ipc:///path, tcp://127.0.0.1:port (nng's streams);
+ * sim://name (simulated env only, see rpc_sim.h).
  * Plain tcp to or on anything but loopback is refused (HF_E_PERM) unless opts.insecure.
  */
 #ifndef HOLDFAST_RPC_H
