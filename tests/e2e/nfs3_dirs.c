@@ -44,8 +44,8 @@ static void census_add(struct census *s, const char *name)
     }
 }
 
-/* Every name from lo on exactly once. */
-static void census_check(const struct census *s, unsigned lo)
+/* Every name from lo on exactly once. Ends the census. */
+static void census_check(struct census *s, unsigned lo)
 {
     NT_EQ(s->dot, 1);
     NT_EQ(s->dotdot, 1);
@@ -55,6 +55,7 @@ static void census_check(const struct census *s, unsigned lo)
             nt_fail(__FILE__, __LINE__, "f%u was listed %u times", i, s->seen[i]);
         }
     }
+    free(s->seen);
 }
 
 static void fill_dir(struct nt *c, const struct nt_fh *dir, unsigned n)

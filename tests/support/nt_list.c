@@ -41,8 +41,12 @@ static void readdir_cb(struct rpc_context *rpc, int status, void *data, void *ar
     c->r.reply_bytes = 4 + (c->r.have_dir ? 84 : 0) + 8 + 4 + 4;
     memcpy(c->r.verf, res->READDIR3res_u.resok.cookieverf, 8);
     c->r.eof = res->READDIR3res_u.resok.reply.eof != 0;
-    for (entry3 *e = res->READDIR3res_u.resok.reply.entries; e != NULL; e = e->nextentry) {
-        add_entry(c, e->fileid, e->cookie, e->name);
+    for (const void *p = res->READDIR3res_u.resok.reply.entries; p != NULL;) {
+        entry3 e;
+
+        memcpy(&e, p, sizeof(e)); /* libnfs does not align them */
+        add_entry(c, e.fileid, e.cookie, e.name);
+        p = e.nextentry;
     }
 }
 
@@ -79,13 +83,18 @@ static void readdirplus_cb(struct rpc_context *rpc, int status, void *data, void
     c->r.reply_bytes = 4 + (c->r.have_dir ? 84 : 0) + 8 + 4 + 4;
     memcpy(c->r.verf, res->READDIRPLUS3res_u.resok.cookieverf, 8);
     c->r.eof = res->READDIRPLUS3res_u.resok.reply.eof != 0;
-    for (entryplus3 *e = res->READDIRPLUS3res_u.resok.reply.entries; e != NULL; e = e->nextentry) {
-        struct nt_entry *n = add_entry(c, e->fileid, e->cookie, e->name);
+    for (const void *p = res->READDIRPLUS3res_u.resok.reply.entries; p != NULL;) {
+        struct nt_entry *n;
+        entryplus3 e;
 
-        nt_p_copy_attr(&n->have_attr, &n->attr, &e->name_attributes);
-        n->have_fh = e->name_handle.handle_follows != 0;
+        memcpy(&e, p, sizeof(e));
+        p = e.nextentry;
+        n = add_entry(c, e.fileid, e.cookie, e.name);
+
+        nt_p_copy_attr(&n->have_attr, &n->attr, &e.name_attributes);
+        n->have_fh = e.name_handle.handle_follows != 0;
         if (n->have_fh) {
-            nt_p_copy_fh(&n->fh, &e->name_handle.post_op_fh3_u.handle);
+            nt_p_copy_fh(&n->fh, &e.name_handle.post_op_fh3_u.handle);
         }
         c->r.reply_bytes +=
             4 + (n->have_attr ? 84u : 0u) + 4 + (n->have_fh ? 4 + ((n->fh.len + 3) & ~3u) : 0u);
