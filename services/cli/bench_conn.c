@@ -242,7 +242,7 @@ void bn_req_end(struct bn_conn *c, const uint8_t *ext, size_t ext_len)
     if (last != NULL && last->ext == NULL && last->off + last->len == c->req_start) {
         last->len += len;
     } else {
-        HF_ASSERT(c->npieces < c->cap_pieces);
+        HF_ASSERT(c->pieces != NULL && c->npieces < c->cap_pieces);
         c->pieces[c->npieces++] = (struct bn_piece){.off = c->req_start, .len = len};
     }
     if (ext != NULL && ext_len > 0) {
@@ -281,6 +281,7 @@ static void compact(struct bn_conn *c)
     size_t to = 0;
     unsigned k = 0;
 
+    HF_ASSERT(c->pieces != NULL);
     for (unsigned i = c->next_piece; i < c->npieces; i++) {
         struct bn_piece p = c->pieces[i];
 

@@ -36,7 +36,7 @@ static const struct bn_dir *made_name(const struct bn_stream *s, uint64_t n, cha
     unsigned per = s->run->mix->dirs_per_conn;
     unsigned first = t->ndirs - per * s->run->o.connections;
 
-    snprintf(name, cap, "s%u.%llx", s->id, (unsigned long long)n);
+    (void)snprintf(name, cap, "s%u.%llx", s->id, (unsigned long long)n);
     return &t->dirs[first + s->conn_id * per + (unsigned)(n % per)];
 }
 

@@ -14,7 +14,7 @@
 
 #include "holdfast/err.h"
 
-#define TICK_MS   100
+#define TICK_US   100000L
 #define DRAIN_SEC 30
 
 uint64_t bn_now_ns(void)
@@ -184,8 +184,8 @@ static int open_all(struct bn_run *run, char *err, size_t cap)
             bn_conn_open(run->base, o->host, o->port, o->depth, o->uid, o->gid, &run->conns[i]);
 
         if (rc != 0) {
-            snprintf(err, cap, "cannot connect to %s port %s: %s", o->host, o->port,
-                     hf_err_text(rc));
+            (void)snprintf(err, cap, "cannot connect to %s port %s: %s", o->host, o->port,
+                           hf_err_text(rc));
             return rc;
         }
     }
@@ -203,11 +203,11 @@ static int prepare(struct bn_run *run, char *err, size_t cap)
     rc = bn_sync_mount(run->base, o, &run->tree.export_root);
     if (rc != 0) {
         if (rc > 0) {
-            snprintf(err, cap, "the server refuses to mount %s: MOUNT status %d", o->export_path,
-                     rc);
+            (void)snprintf(err, cap, "the server refuses to mount %s: MOUNT status %d",
+                           o->export_path, rc);
         } else {
-            snprintf(err, cap, "cannot mount %s at %s port %s: %s", o->export_path, o->host,
-                     o->mount_port, hf_err_text(rc));
+            (void)snprintf(err, cap, "cannot mount %s at %s port %s: %s", o->export_path, o->host,
+                           o->mount_port, hf_err_text(rc));
         }
         return HF_E_CONNREFUSED;
     }
@@ -220,9 +220,9 @@ static int prepare(struct bn_run *run, char *err, size_t cap)
     }
     if (rc != 0) {
         if (rc > 0) {
-            snprintf(err, cap, "preparing the files failed: NFS status %d", rc);
+            (void)snprintf(err, cap, "preparing the files failed: NFS status %d", rc);
         } else {
-            snprintf(err, cap, "preparing the files failed: %s", hf_err_text(rc));
+            (void)snprintf(err, cap, "preparing the files failed: %s", hf_err_text(rc));
         }
         return HF_E_IO;
     }
@@ -306,7 +306,7 @@ static int run_phases(struct bn_run *run, char *err, size_t cap)
 int bn_run(const struct bn_opts *o, struct bn_result *ret, char *err, size_t err_cap)
 {
     struct bn_run *run = calloc(1, sizeof(*run));
-    struct timeval tick = {.tv_usec = TICK_MS * 1000};
+    struct timeval tick = {.tv_usec = TICK_US};
     struct event *ticker = NULL, *sigint = NULL;
     int rc = HF_E_NOMEM;
 
@@ -323,7 +323,7 @@ int bn_run(const struct bn_opts *o, struct bn_result *ret, char *err, size_t err
     }
     if (ticker != NULL && sigint != NULL && event_add(ticker, &tick) == 0 &&
         event_add(sigint, NULL) == 0) {
-        signal(SIGPIPE, SIG_IGN);
+        (void)signal(SIGPIPE, SIG_IGN);
         rc = run_phases(run, err, err_cap);
         *ret = run->res;
     }

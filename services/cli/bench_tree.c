@@ -51,7 +51,7 @@ static int make_dir(struct bn_run *run, unsigned d, const struct bn_tree_spec *s
     struct bn_dir *dir = &t->dirs[d];
     int rc;
 
-    snprintf(dir->name, sizeof(dir->name), "d%u", d);
+    (void)snprintf(dir->name, sizeof(dir->name), "d%u", d);
     rc = bn_sync_mkdir(&run->conns[0], &t->top, dir->name, &dir->fh);
     if (rc != NFS_OK) {
         return rc;
@@ -62,7 +62,7 @@ static int make_dir(struct bn_run *run, unsigned d, const struct bn_tree_spec *s
 
         f->dir = d;
         f->size = spec->max_bytes == 0 ? 0 : log_uniform(rng, spec->min_bytes, spec->max_bytes);
-        snprintf(f->name, sizeof(f->name), "f%u", i);
+        (void)snprintf(f->name, sizeof(f->name), "f%u", i);
         rc = bn_sync_create(&run->conns[0], &dir->fh, f->name, &f->fh);
         if (rc != NFS_OK) {
             return rc;
@@ -77,7 +77,7 @@ static int make_dir(struct bn_run *run, unsigned d, const struct bn_tree_spec *s
         struct bn_file *l = &t->links[t->nlinks];
 
         l->dir = d;
-        snprintf(l->name, sizeof(l->name), "l%u", i);
+        (void)snprintf(l->name, sizeof(l->name), "l%u", i);
         rc = bn_sync_symlink(&run->conns[0], &dir->fh, l->name, "../d0/f0", &l->fh);
         if (rc != NFS_OK) {
             return rc;
@@ -98,7 +98,7 @@ static int make_big(struct bn_run *run)
         int rc;
 
         f->size = size;
-        snprintf(f->name, sizeof(f->name), "big%u", i);
+        (void)snprintf(f->name, sizeof(f->name), "big%u", i);
         rc = bn_sync_create(&run->conns[0], &t->dirs[0].fh, f->name, &f->fh);
         if (rc != NFS_OK) {
             return rc;
@@ -119,8 +119,8 @@ static int make_top(struct bn_run *run)
     struct bn_tree *t = &run->tree;
     int rc;
 
-    snprintf(t->top_name, sizeof(t->top_name), "hf-bench.%ld.%llx", (long)getpid(),
-             (unsigned long long)bn_now_ns());
+    (void)snprintf(t->top_name, sizeof(t->top_name), "hf-bench.%ld.%llx", (long)getpid(),
+                   (unsigned long long)bn_now_ns());
     rc = bn_sync_mkdir(&run->conns[0], &t->export_root, t->top_name, &t->top);
     t->top_made = rc == NFS_OK;
     return rc;
@@ -151,7 +151,7 @@ int bn_tree_make(struct bn_run *run, const struct bn_tree_spec *spec)
     for (unsigned i = 0; rc == NFS_OK && i < nmade; i++) {
         struct bn_dir *dir = &t->dirs[t->ndirs];
 
-        snprintf(dir->name, sizeof(dir->name), "c%u", i);
+        (void)snprintf(dir->name, sizeof(dir->name), "c%u", i);
         rc = bn_sync_mkdir(&run->conns[0], &t->top, dir->name, &dir->fh);
         t->ndirs += rc == NFS_OK;
     }

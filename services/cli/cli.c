@@ -14,12 +14,12 @@ static const struct cli_command *const commands[] = {
 
 static void usage(FILE *out)
 {
-    fprintf(out, "usage: holdfast [--dir DIR] [--json] COMMAND [ARGUMENTS]\n\ncommands:\n");
+    (void)fprintf(out, "usage: holdfast [--dir DIR] [--json] COMMAND [ARGUMENTS]\n\ncommands:\n");
     for (size_t i = 0; i < HF_ARRAY_LEN(commands); i++) {
-        fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+        (void)fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     }
-    fprintf(out, "  %-10s %s\n", "help", "this text, or `help COMMAND`");
-    fprintf(
+    (void)fprintf(out, "  %-10s %s\n", "help", "this text, or `help COMMAND`");
+    (void)fprintf(
         out,
         "\n"
         "options:\n"
@@ -52,7 +52,7 @@ static int help(int argc, char **argv)
     if (c == NULL) {
         return cli_fail(CLI_USAGE, "no command '%s'; `holdfast help` lists them", argv[1]);
     }
-    fputs(c->help, stdout);
+    (void)fputs(c->help, stdout);
     return CLI_OK;
 }
 
@@ -108,7 +108,7 @@ int cli_main(int argc, char **argv)
         return cli_fail(CLI_USAGE, "no command '%s'; `holdfast help` lists them", argv[1]);
     }
     if (cli_wants_help(argc - 1, argv + 1)) {
-        fputs(c->help, stdout);
+        (void)fputs(c->help, stdout);
         return CLI_OK;
     }
     return c->run(&cli, argc - 1, argv + 1);

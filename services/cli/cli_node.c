@@ -86,7 +86,7 @@ static bool is_running(const char *dir)
     bool running;
     int fd;
 
-    snprintf(path, sizeof(path), "%s/lock", dir);
+    (void)snprintf(path, sizeof(path), "%s/lock", dir);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return errno == EACCES; /* then connecting tells */
@@ -103,7 +103,7 @@ static int connect_admin(struct cli_node *n, const char *path)
     char url[160];
     int rc;
 
-    snprintf(url, sizeof(url), "ipc://%s", path);
+    (void)snprintf(url, sizeof(url), "ipc://%s", path);
     rc = hf_env_real_new(&n->env);
     if (rc == 0) {
         rc = hf_loop_new(n->env, "cli", &n->loop);

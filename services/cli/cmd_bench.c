@@ -74,7 +74,7 @@ static int parse_target(const char *text, struct bn_opts *o)
     if (!cli_number("the port", o->port, 1, 65535, &port)) {
         return CLI_USAGE;
     }
-    snprintf(o->export_path, sizeof(o->export_path), "%s", *slash != '\0' ? slash : "/main");
+    (void)snprintf(o->export_path, sizeof(o->export_path), "%s", *slash != '\0' ? slash : "/main");
     return CLI_OK;
 }
 
@@ -138,7 +138,7 @@ static int take_word(int argc, char **argv, int *i, struct bn_opts *o, bool *ret
         if (!cli_number("--mount-port", text, 1, 65535, &v)) {
             return -1;
         }
-        snprintf(o->mount_port, sizeof(o->mount_port), "%llu", v);
+        (void)snprintf(o->mount_port, sizeof(o->mount_port), "%llu", v);
         return 1;
     }
     took = took == 0 ? cli_opt_value("--stable", argc, argv, i, &text) : took;

@@ -122,7 +122,7 @@ static int offline(const struct cli *cli)
         return cli_fail(CLI_UNREACHABLE, "no node directory %s", cli->dir);
     }
     *slash = '\0';
-    snprintf(node, sizeof(node), "%s/holdfast-node", self);
+    (void)snprintf(node, sizeof(node), "%s/holdfast-node", self);
     execl(node, node, "--fsck", "--node-dir", cli->dir, cli->json ? "--json" : (char *)NULL,
           (char *)NULL);
     return cli_fail(CLI_PROBLEM, "cannot run %s", node);

@@ -76,9 +76,9 @@ Test(cli, not_running_is_3, .init = redirect)
 
     cr_assert_not_null(mkdtemp(dir));
     for (size_t i = 0; i < sizeof(rest) / sizeof(rest[0]); i++) {
-        snprintf(line, sizeof(line), "holdfast --dir %s %s", dir, rest[i]);
+        (void)snprintf(line, sizeof(line), "holdfast --dir %s %s", dir, rest[i]);
         cr_expect_eq(run(line), CLI_UNREACHABLE, "%s", line);
-        snprintf(line, sizeof(line), "holdfast --dir %s/absent %s", dir, rest[i]);
+        (void)snprintf(line, sizeof(line), "holdfast --dir %s/absent %s", dir, rest[i]);
         cr_expect_eq(run(line), CLI_UNREACHABLE, "%s", line);
     }
     cr_expect_eq(run("holdfast bench nfs 127.0.0.1:1 --mix null --seconds 1"), CLI_UNREACHABLE);
@@ -126,6 +126,6 @@ Test(table, columns_align, .init = redirect)
     cli_table_add(t, "a longer name");
     cli_table_addf(t, "%d", 1234);
     cli_table_print(t);
-    fflush(stdout);
+    (void)fflush(stdout);
     cr_assert_stdout_eq_str("NAME              N\na longer name  1234\n");
 }
