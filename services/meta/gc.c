@@ -73,7 +73,7 @@ static void job_done(struct gc_job *j)
         j->active = false; /* a checkpoint is pending: found again at the next tick */
         return;
     }
-    hf_metric_add(&t->svc->metrics.gc_chunks, j->entry.nchunks);
+    hf_metric_add(&t->svc->metrics.gc_chunks, j->entry.nchunks - j->entry.first_chunk);
     j->active = false;
     job_start(j);
 }
@@ -100,6 +100,13 @@ static void on_deleted(const Hf__SegDeleteRep *rep, void *data)
     job_step(j);
 }
 
+/* The first chunk of a column at or above the entry's first one: chunk i lies on segment i %
+ * nsegments. */
+static uint32_t column_start(const struct hf_meta_gc *g, uint32_t column)
+{
+    return g->first_chunk + (column + g->nsegments - g->first_chunk % g->nsegments) % g->nsegments;
+}
+
 /* Deletes the next slice: up to GC_CALL_CHUNKS chunks of one segment. */
 static void job_step(struct gc_job *j)
 {
@@ -109,7 +116,8 @@ static void job_step(struct gc_job *j)
 
     while (j->column < g->nsegments && j->next >= g->nchunks) {
         j->column++;
-        j->next = j->column;
+        if (j->column < g->nsegments)
+            j->next = column_start(g, j->column);
     }
     if (j->column >= g->nsegments) {
         job_done(j);
@@ -155,7 +163,7 @@ static void job_start(struct gc_job *j)
     }
     j->active = true;
     j->column = 0;
-    j->next = 0;
+    j->next = j->entry.nsegments ? column_start(&j->entry, 0) : 0;
     job_step(j);
 }
 

@@ -123,6 +123,15 @@ void hf_layout_cut(struct hf_layout *l, uint64_t size)
     trim_settle(l);
 }
 
+bool hf_layout_settle(struct hf_layout *l, uint64_t size, uint64_t boot)
+{
+    if (l->boot == boot)
+        return false;
+    l->boot = boot;
+    hf_layout_cut(l, size);
+    return true;
+}
+
 void hf_layout_trimmed(struct hf_layout *l)
 {
     uint64_t from, to;

@@ -116,7 +116,7 @@ static int create_existing(struct hf_meta *m, struct hf_meta_op *op, const Hf__C
     if (r == 0)
         r = hf_may_data(&o.i, q->cred, HF_W, true);
     if (r == 0)
-        r = hf_size_prepare(m, op, &o.i, q->set->size, &z, &p->layout);
+        r = hf_size_prepare(m, op, &o, q->set->size, &z, &p->layout);
     if (r == 0)
         r = hf_event(op, HF__EVENT_OP__EV_TRUNCATE, &o.i, o.i.parent, hf_name(&q->name), q->cred);
     if (r == 0)

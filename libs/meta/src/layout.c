@@ -91,6 +91,7 @@ static size_t layout_encode(const struct hf_layout *l, uint8_t *p)
     p[OFF(hf_layout_disk, pad)] = 0;
     hf_put_le64(p + OFF(hf_layout_disk, trim_from), l->trim_from);
     hf_put_le64(p + OFF(hf_layout_disk, trim_to), l->trim_to);
+    hf_put_le64(p + OFF(hf_layout_disk, boot), l->boot);
     p += sizeof(struct hf_layout_disk);
     for (unsigned k = 0; k < l->nsegs; k++)
         hf_put_le32(p + 4 * k, l->segs[k]);
@@ -161,6 +162,7 @@ static int layout_decode(const uint8_t *p, size_t len, struct hf_layout *l)
     l->trim = p[OFF(hf_layout_disk, trim)] != 0;
     l->trim_from = hf_get_le64(p + OFF(hf_layout_disk, trim_from));
     l->trim_to = hf_get_le64(p + OFF(hf_layout_disk, trim_to));
+    l->boot = hf_get_le64(p + OFF(hf_layout_disk, boot));
     if (l->nsegs < 1 || l->nsegs > HF_SEGS_MAX || nranges > HF_RANGES_MAX || l->chunk_bytes == 0 ||
         p[OFF(hf_layout_disk, trim)] > 1 || l->trim_from > l->trim_to ||
         len != sizeof(struct hf_layout_disk) + 4u * l->nsegs + 8u * nranges)

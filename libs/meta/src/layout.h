@@ -112,6 +112,7 @@ struct hf_layout_disk {
     uint16_t nsegs;
     uint8_t trim, pad;
     uint64_t trim_from, trim_to;
+    uint64_t boot;
     /* then nsegs segment numbers, then nranges pairs of chunk numbers: first, end */
 };
 struct hf_dent_disk {
@@ -181,7 +182,7 @@ HF_AT(hf_ino_disk, verf, 96);
 HF_AT(hf_ino_disk, project, 104);
 HF_AT(hf_ino_disk, layout_gens, 108);
 HF_AT(hf_ino_disk, kind, 112);
-static_assert(sizeof(struct hf_layout_disk) == 40, "layout");
+static_assert(sizeof(struct hf_layout_disk) == 48, "layout");
 HF_AT(hf_layout_disk, chunk_bytes, 4);
 HF_AT(hf_layout_disk, gen, 8);
 HF_AT(hf_layout_disk, fence, 12);
@@ -190,6 +191,7 @@ HF_AT(hf_layout_disk, nsegs, 20);
 HF_AT(hf_layout_disk, trim, 22);
 HF_AT(hf_layout_disk, trim_from, 24);
 HF_AT(hf_layout_disk, trim_to, 32);
+HF_AT(hf_layout_disk, boot, 40);
 static_assert(sizeof(struct hf_dent_disk) == 16, "dentry");
 HF_AT(hf_dent_disk, type, 1);
 HF_AT(hf_dent_disk, flags, 2);
@@ -253,6 +255,7 @@ struct hf_layout {
     uint16_t nsegs, nranges;
     bool trim; /* what the ranges have of bytes [trim_from, trim_to) may be stale */
     uint64_t trim_from, trim_to;
+    uint64_t boot; /* of the shard, when bytes beyond the size were last known to be in good hands */
     struct hf_range ranges[HF_RANGES_MAX]; /* ascending, not touching */
     uint32_t segs[HF_SEGS_MAX];
 };

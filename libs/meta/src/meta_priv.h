@@ -177,6 +177,9 @@ uint32_t hf_layout_nchunks(const struct hf_layout *l);
 bool hf_layout_stale(const struct hf_layout *l, uint64_t *ret_from, uint64_t *ret_to);
 /* The file gets shorter: notes what has to be trimmed. */
 void hf_layout_cut(struct hf_layout *l, uint64_t size);
+/* Before the file gets longer. A writer that this start of the shard (boot) does not know may have left bytes
+ * beyond the size without having told their end: they have to be trimmed first. True: the layout changed. */
+bool hf_layout_settle(struct hf_layout *l, uint64_t size, uint64_t boot);
 /* The first piece has been trimmed: the duty goes on with the next one or ends. */
 void hf_layout_trimmed(struct hf_layout *l);
 /* The layout as a message; with_trim: with its trim duty. NOMEM. */
@@ -204,8 +207,8 @@ struct hf_resize {
     Hf__Layout *layout; /* for a chunked file */
 };
 /* Everything that can fail. CHANGED: *ret_duty is the layout that has to be trimmed first. */
-int hf_size_prepare(struct hf_meta *m, struct hf_meta_op *op, const struct hf_inode *i,
-                    uint64_t size, struct hf_resize *z, Hf__Layout **ret_duty);
+int hf_size_prepare(struct hf_meta *m, struct hf_meta_op *op, struct hf_obj *o, uint64_t size,
+                    struct hf_resize *z, Hf__Layout **ret_duty);
 /* Sets the size, takes setuid and setgid away; the inode is not saved. *ret_duty is set if chunks
  * are now to be trimmed. */
 int hf_size_apply(struct hf_meta *m, struct hf_meta_op *op, struct hf_inode *i, const Hf__Cred *c,

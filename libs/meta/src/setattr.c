@@ -80,13 +80,27 @@ static void apply_owner_and_mode(struct hf_inode *i, const Hf__Cred *c, const Hf
         i->mode = (uint16_t)(i->mode & ~02000u);
 }
 
-int hf_size_prepare(struct hf_meta *m, struct hf_meta_op *op, const struct hf_inode *i,
-                    uint64_t size, struct hf_resize *z, Hf__Layout **ret_duty)
+/* A tail that nobody vouches for is noted for trimming even though the call is refused: the one
+ * refusal that changes something, so that who comes next finds the duty. */
+static int settle(struct hf_meta *m, struct hf_meta_op *op, struct hf_obj *o, uint64_t size)
 {
-    int r = 0;
+    int r;
+
+    if (o->i.kind != HF_KIND_CHUNKS || size <= o->i.size ||
+        !hf_layout_settle(&o->i.lay, o->i.size, op->boot) || !o->i.lay.trim)
+        return 0;
+    r = hf_event(op, HF__EVENT_OP__EV_LAYOUT, &o->i, o->i.parent, hf_slice(NULL, 0), NULL);
+    return r ? r : hf_obj_save(m, o);
+}
+
+int hf_size_prepare(struct hf_meta *m, struct hf_meta_op *op, struct hf_obj *o, uint64_t size,
+                    struct hf_resize *z, Hf__Layout **ret_duty)
+{
+    const struct hf_inode *i = &o->i;
+    int r = settle(m, op, o, size);
 
     *z = (struct hf_resize){.size = size};
-    if (i->kind == HF_KIND_CHUNKS)
+    if (r == 0 && i->kind == HF_KIND_CHUNKS)
         r = hf_layout_msg(op, &i->lay, true, &z->layout);
     if (r == 0) {
         r = hf_size_trim_due(i, size);
@@ -128,7 +142,7 @@ int hf_meta_op_setattr(struct hf_meta *m, struct hf_meta_op *op, const Hf__Setat
         return 0;
     r = check(&o.i, q->cred, s);
     if (r == 0 && s->set_size)
-        r = hf_size_prepare(m, op, &o.i, s->size, &z, &p->layout);
+        r = hf_size_prepare(m, op, &o, s->size, &z, &p->layout);
     if (r == 0)
         r = hf_event(op, s->set_size ? HF__EVENT_OP__EV_TRUNCATE : HF__EVENT_OP__EV_SETATTR, &o.i,
                      o.i.parent, hf_slice(NULL, 0), q->cred);

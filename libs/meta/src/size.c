@@ -108,6 +108,7 @@ static int inline_size_set(struct hf_meta *m, struct hf_meta_op *op, struct hf_i
         /* A large file without content: holes are better read from chunks that do not exist. */
         lay.gen = ++i->layout_gens;
         lay.fence = 1;
+        lay.boot = op->boot;
         i->lay = lay;
         i->kind = HF_KIND_CHUNKS;
     }

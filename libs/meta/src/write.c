@@ -83,9 +83,13 @@ static int write_chunks(struct hf_meta *m, struct hf_meta_op *op, const Hf__Writ
     if (fresh) {
         l->gen = ++o->i.layout_gens;
         l->fence = 1;
+        l->boot = op->boot;
         o->i.kind = HF_KIND_CHUNKS;
     }
-    changed = hf_layout_reserve(l, q->offset, q->offset + q->len) || fresh;
+    changed = fresh;
+    if (q->offset + q->len > o->i.size)
+        changed |= hf_layout_settle(l, o->i.size, op->boot);
+    changed |= hf_layout_reserve(l, q->offset, q->offset + q->len);
     p->next = HF__WRITE_NEXT__WRITE_CHUNKS;
     r = hf_layout_msg(op, l, true, &p->layout);
     if (r || !changed)
@@ -184,6 +188,8 @@ int hf_meta_op_write_end(struct hf_meta *m, struct hf_meta_op *op, const Hf__Wri
     if (o.i.kind != HF_KIND_CHUNKS || o.i.lay.gen != q->layout_gen || o.i.lay.fence != q->fence)
         return HF_E_CHANGED;
     r = hf_size_trim_due(&o.i, q->offset + q->len);
+    if (r == 0 && q->offset + q->len > o.i.size && o.i.lay.boot != op->boot)
+        r = HF_E_CHANGED; /* handed out by an earlier start: Write looks at the tail first */
     if (r == 0)
         r = hf_event(op, HF__EVENT_OP__EV_WRITE, &o.i, o.i.parent, hf_slice(NULL, 0), q->cred);
     return r ? r : finish(m, op, &o, q->cred, q->offset, q->len, q->stable);
@@ -208,6 +214,7 @@ int hf_meta_op_promote(struct hf_meta *m, struct hf_meta_op *op, const Hf__Promo
         return r;
     o.i.kind = HF_KIND_CHUNKS;
     o.i.lay.fence = 1;
+    o.i.lay.boot = op->boot; /* nobody else has written under this generation */
     r = hf_layout_msg(op, &o.i.lay, false, &msg);
     if (r == 0)
         r = hf_event(op, HF__EVENT_OP__EV_WRITE, &o.i, o.i.parent, hf_slice(NULL, 0), q->cred);

@@ -105,9 +105,9 @@ Test(layout, inode_ranges)
         {120 + offsetof(struct hf_layout_disk, trim_from), 8},
         {120 + offsetof(struct hf_layout_disk, nranges), 1},
         {120 + offsetof(struct hf_layout_disk, nranges), 9},
-        {120 + 40 + 64 * 4, 3},      /* 3..3 */
-        {120 + 40 + 64 * 4 + 8, 3},  /* 0..3 3..9 */
-        {120 + 40 + 64 * 4 + 12, 4}, /* 4..4 */
+        {120 + 48 + 64 * 4, 3},      /* 3..3 */
+        {120 + 48 + 64 * 4 + 8, 3},  /* 0..3 3..9 */
+        {120 + 48 + 64 * 4 + 12, 4}, /* 4..4 */
     };
 
     for (size_t k = 0; k < HF_ARRAY_LEN(cases); k++) {
