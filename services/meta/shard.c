@@ -98,7 +98,7 @@ static void finish_change(struct running *r, const ProtobufCMessage *rep)
 static void finish_read(struct running *r, const ProtobufCMessage *rep)
 {
     struct shard *s = r->shard;
-    uint64_t seen = hf_store_seen(s->store);
+    uint64_t seen = r->op.barrier ? batch_newest(s) : hf_store_seen(s->store);
     struct hf_slice body = {NULL, 0};
 
     if (!seen) {
@@ -119,6 +119,7 @@ static void on_reply(const ProtobufCMessage *rep, void *data)
 
     HF_ASSERT(!r->replied);
     r->replied = true;
+    hf_store_untracked(r->shard->store, false);
     if (op->status)
         hf_metric_add(&r->shard->conf.metrics->errors, 1);
     if (hf_store_redo_bytes(r->shard->store) != r->redo_before)

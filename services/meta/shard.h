@@ -12,6 +12,8 @@
  * redo and events become one log record. The next batch opens at once.
  *  - A reply to a change is parked on its batch; a reply to a read that saw a change which is not
  * yet durable is parked on that change's batch. Everything else leaves at once.
+ *  - What a lazy change did is not waited for by readers either: it may be lost until a COMMIT,
+ * which waits for everything before it.
  *  - A batch that holds only lazy changes (UNSTABLE writes, access times) and no parked reply may
  * stay open for LAZY_MS, so that a stream of such writes does not cost an fsync each.
  *  - A checkpoint holds only what is durable in the log: when one is due, the open batch is sent,

@@ -150,6 +150,15 @@ void batch_park(struct shard *s, uint64_t seq, struct hf_rpc_req *req, int statu
     b->urgent = true;
 }
 
+uint64_t batch_newest(const struct shard *s)
+{
+    if (s->open && hf_store_redo_bytes(s->store))
+        return s->open->seq;
+    if (hf_list_empty(&s->inflight))
+        return 0;
+    return hf_container_of(s->inflight.prev, struct batch, link)->seq;
+}
+
 static void release(struct batch *b)
 {
     struct hf_list *n;

@@ -17,6 +17,8 @@ void batch_event(struct shard *s, const Hf__Event *event);
 /* The reply leaves when batch `seq` is durable. body and bulk live in the request's arena. */
 void batch_park(struct shard *s, uint64_t seq, struct hf_rpc_req *req, int status,
                 struct hf_slice body, struct hf_slice bulk);
+/* The newest batch that is not durable and holds changes; 0: none. */
+uint64_t batch_newest(const struct shard *s);
 /* Sends the open batch now. */
 void batch_send(struct shard *s);
 /* Asks for a checkpoint as soon as no record is in flight. */

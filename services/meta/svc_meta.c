@@ -226,6 +226,8 @@ static int init(struct hf_metasvc *s, const struct hf_metasvc_opts *o)
     hf_arena_init(&s->strings, 0);
     if (pthread_mutex_init(&s->fsck_lock, NULL))
         return HF_E_NOMEM;
+    if (o->map->shard_count == 0)
+        return HF_E_INVAL;
     s->nshards = o->map->shard_count;
     s->nthreads = o->threads ? o->threads : 1;
     if (s->nthreads > s->nshards)

@@ -209,8 +209,8 @@ static void check_counts(struct check *k, const struct node *n, bool root)
     if (!dir && n->names == 0)
         problem(k, "unreachable", n->ino, "no name leads here");
     else if (n->nlink != want) {
-        snprintf(text, sizeof(text), "link count is %u, should be %llu", n->nlink,
-                 (unsigned long long)want);
+        (void)snprintf(text, sizeof(text), "link count is %u, should be %llu", n->nlink,
+                       (unsigned long long)want);
         problem(k, "nlink", n->ino, text);
     }
     if (root  ? n->parent != n->ino
@@ -257,6 +257,7 @@ static int check_sums(struct check *k)
     while (hf_map_next(&k->nodes, &pos, &ino, &v)) {
         struct node *n = v;
 
+        HF_ASSERT(n != NULL);
         check_counts(k, n, n == root);
         if (n->type == HF__FILE_TYPE__FT_DIR)
             check_reach(k, n);

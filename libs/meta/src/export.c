@@ -223,11 +223,11 @@ int hf_meta_op_export_set(struct hf_meta *m, struct hf_meta_op *op, const Hf__Ex
     r = next_id(m, map, &id);
     if (r)
         return r;
-    list = hf_arena_alloc(op->arena, (map->n_exports + 1) * sizeof(*list));
+    list = hf_arena_alloc(op->arena, (map->n_exports + 1) * sizeof(Hf__ExportEntry *));
     if (!list)
         return HF_E_NOMEM;
     if (map->n_exports)
-        memcpy(list, map->exports, map->n_exports * sizeof(*list));
+        memcpy(list, map->exports, map->n_exports * sizeof(Hf__ExportEntry *));
     entry = *q->entry;
     entry.id = id;
     list[map->n_exports++] = &entry;

@@ -93,14 +93,14 @@ static size_t layout_encode(const struct hf_layout *l, uint8_t *p)
     hf_put_le64(p + OFF(hf_layout_disk, trim_to), l->trim_to);
     hf_put_le64(p + OFF(hf_layout_disk, boot), l->boot);
     p += sizeof(struct hf_layout_disk);
-    for (unsigned k = 0; k < l->nsegs; k++)
+    for (size_t k = 0; k < l->nsegs; k++)
         hf_put_le32(p + 4 * k, l->segs[k]);
-    p += 4u * l->nsegs;
-    for (unsigned k = 0; k < l->nranges; k++) {
+    p += (size_t)4 * l->nsegs;
+    for (size_t k = 0; k < l->nranges; k++) {
         hf_put_le32(p + 8 * k, l->ranges[k].from);
         hf_put_le32(p + 8 * k + 4, l->ranges[k].to);
     }
-    return sizeof(struct hf_layout_disk) + 4u * l->nsegs + 8u * l->nranges;
+    return sizeof(struct hf_layout_disk) + (size_t)4 * l->nsegs + (size_t)8 * l->nranges;
 }
 
 size_t hf_ino_encode(const struct hf_inode *i, uint8_t out[HF_INO_VALUE_MAX])
@@ -138,7 +138,7 @@ size_t hf_ino_encode(const struct hf_inode *i, uint8_t out[HF_INO_VALUE_MAX])
 /* Ascending, and with a gap between two of them. */
 static int ranges_decode(const uint8_t *p, struct hf_layout *l)
 {
-    for (unsigned k = 0; k < l->nranges; k++) {
+    for (size_t k = 0; k < l->nranges; k++) {
         struct hf_range r = {hf_get_le32(p + 8 * k), hf_get_le32(p + 8 * k + 4)};
 
         if (r.from >= r.to || (k && r.from <= l->ranges[k - 1].to))
@@ -165,13 +165,13 @@ static int layout_decode(const uint8_t *p, size_t len, struct hf_layout *l)
     l->boot = hf_get_le64(p + OFF(hf_layout_disk, boot));
     if (l->nsegs < 1 || l->nsegs > HF_SEGS_MAX || nranges > HF_RANGES_MAX || l->chunk_bytes == 0 ||
         p[OFF(hf_layout_disk, trim)] > 1 || l->trim_from > l->trim_to ||
-        len != sizeof(struct hf_layout_disk) + 4u * l->nsegs + 8u * nranges)
+        len != sizeof(struct hf_layout_disk) + (size_t)4 * l->nsegs + (size_t)8 * nranges)
         return HF_E_CORRUPT;
     l->nranges = (uint16_t)nranges;
     p += sizeof(struct hf_layout_disk);
-    for (unsigned k = 0; k < l->nsegs; k++)
+    for (size_t k = 0; k < l->nsegs; k++)
         l->segs[k] = hf_get_le32(p + 4 * k);
-    return ranges_decode(p + 4u * l->nsegs, l);
+    return ranges_decode(p + (size_t)4 * l->nsegs, l);
 }
 
 static void ino_decode_fields(const uint8_t *p, struct hf_inode *i)
@@ -348,9 +348,9 @@ size_t hf_gc_encode(const struct hf_gc *g, uint8_t out[HF_GC_VALUE_MAX])
     hf_put_le64(out + OFF(hf_gc_disk, due_ns), (uint64_t)g->due_ns);
     hf_put_le32(out + OFF(hf_gc_disk, pool), g->pool);
     hf_put_le32(out + OFF(hf_gc_disk, chunk_bytes), g->chunk_bytes);
-    for (unsigned k = 0; k < g->nsegs; k++)
+    for (size_t k = 0; k < g->nsegs; k++)
         hf_put_le32(out + sizeof(struct hf_gc_disk) + 4 * k, g->segs[k]);
-    return sizeof(struct hf_gc_disk) + 4u * g->nsegs;
+    return sizeof(struct hf_gc_disk) + (size_t)4 * g->nsegs;
 }
 
 int hf_gc_decode(struct hf_slice val, struct hf_gc *ret)
@@ -362,7 +362,7 @@ int hf_gc_decode(struct hf_slice val, struct hf_gc *ret)
     if (val.len < head || p[0] != HF_VALUE_VERSION)
         return HF_E_CORRUPT;
     n = hf_get_le16(p + OFF(hf_gc_disk, nsegs));
-    if (n < 1 || n > HF_SEGS_MAX || val.len != head + 4u * n ||
+    if (n < 1 || n > HF_SEGS_MAX || val.len != head + (size_t)4 * n ||
         hf_get_le32(p + OFF(hf_gc_disk, chunk_bytes)) == 0)
         return HF_E_CORRUPT;
     ret->nsegs = n;
@@ -370,7 +370,7 @@ int hf_gc_decode(struct hf_slice val, struct hf_gc *ret)
     ret->due_ns = (int64_t)hf_get_le64(p + OFF(hf_gc_disk, due_ns));
     ret->pool = hf_get_le32(p + OFF(hf_gc_disk, pool));
     ret->chunk_bytes = hf_get_le32(p + OFF(hf_gc_disk, chunk_bytes));
-    for (unsigned k = 0; k < n; k++)
+    for (size_t k = 0; k < n; k++)
         ret->segs[k] = hf_get_le32(p + head + 4 * k);
     return 0;
 }

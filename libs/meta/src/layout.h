@@ -255,7 +255,8 @@ struct hf_layout {
     uint16_t nsegs, nranges;
     bool trim; /* what the ranges have of bytes [trim_from, trim_to) may be stale */
     uint64_t trim_from, trim_to;
-    uint64_t boot; /* of the shard, when bytes beyond the size were last known to be in good hands */
+    /* Of the shard, when bytes beyond the size were last known to be in good hands. */
+    uint64_t boot;
     struct hf_range ranges[HF_RANGES_MAX]; /* ascending, not touching */
     uint32_t segs[HF_SEGS_MAX];
 };

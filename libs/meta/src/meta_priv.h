@@ -177,8 +177,9 @@ uint32_t hf_layout_nchunks(const struct hf_layout *l);
 bool hf_layout_stale(const struct hf_layout *l, uint64_t *ret_from, uint64_t *ret_to);
 /* The file gets shorter: notes what has to be trimmed. */
 void hf_layout_cut(struct hf_layout *l, uint64_t size);
-/* Before the file gets longer. A writer that this start of the shard (boot) does not know may have left bytes
- * beyond the size without having told their end: they have to be trimmed first. True: the layout changed. */
+/* Before the file gets longer. A writer that this start of the shard (boot) does not know may have
+ * left bytes beyond the size without having told their end: they have to be trimmed first. True:
+ * the layout changed. */
 bool hf_layout_settle(struct hf_layout *l, uint64_t size, uint64_t boot);
 /* The first piece has been trimmed: the duty goes on with the next one or ends. */
 void hf_layout_trimmed(struct hf_layout *l);

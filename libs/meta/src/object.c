@@ -184,6 +184,7 @@ int hf_touch_atime(struct hf_meta *m, struct hf_meta_op *op, struct hf_obj *o)
         return r;
     o->i.atime_ns = op->now_ns;
     op->lazy = true;
+    hf_store_untracked(m->store, true);
     return hf_obj_save(m, o);
 }
 

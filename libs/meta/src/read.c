@@ -72,6 +72,7 @@ int hf_meta_op_commit(struct hf_meta *m, struct hf_meta_op *op, const Hf__Commit
     int r = hf_obj_load_wcc(m, op, q->ino, q->gen, &o, &p->obj);
 
     p->boot = op->boot;
+    op->barrier = true;
     if (r)
         return r;
     if (o.i.type != HF__FILE_TYPE__FT_REG)

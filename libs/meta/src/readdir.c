@@ -28,7 +28,7 @@ static int page_init(struct page *g)
     if (g->q->max_entries && max > g->q->max_entries)
         max = g->q->max_entries;
     g->max = max > PAGE_MAX ? PAGE_MAX : (size_t)max;
-    g->p->entries = hf_arena_alloc(g->op->arena, g->max * sizeof(*g->p->entries));
+    g->p->entries = hf_arena_alloc(g->op->arena, g->max * sizeof(Hf__Dirent *));
     return g->p->entries ? 0 : HF_E_NOMEM;
 }
 

@@ -31,6 +31,13 @@ static void written(struct hf_inode *i, const Hf__Cred *c, uint64_t end, int64_t
     hf_touch(i, now_ns, true);
 }
 
+/* What an UNSTABLE write does may be lost until it is committed: nobody waits for it. */
+static void set_lazy(struct hf_meta *m, struct hf_meta_op *op, uint32_t stable)
+{
+    op->lazy = stable == HF__STABLE__UNSTABLE;
+    hf_store_untracked(m->store, op->lazy);
+}
+
 static int write_inline(struct hf_meta *m, struct hf_meta_op *op, const Hf__WriteReq *q,
                         struct hf_obj *o)
 {
@@ -54,14 +61,15 @@ static int write_inline(struct hf_meta *m, struct hf_meta_op *op, const Hf__Writ
         memset(row + head + old.len, 0, at - old.len);
     memcpy(row + head + at, op->bulk.data, q->len);
     r = hf_event(op, HF__EVENT_OP__EV_WRITE, &o->i, o->i.parent, hf_slice(NULL, 0), q->cred);
-    if (r == 0)
-        r = hf_data_put(m, o->i.ino, row, (uint32_t)len);
+    if (r)
+        return r;
+    set_lazy(m, op, q->stable);
+    r = hf_data_put(m, o->i.ino, row, (uint32_t)len);
     if (r)
         return r;
     o->i.allocated = hf_round_up(len, ALLOC_INLINE);
     written(&o->i, q->cred, end, op->now_ns);
     op->event.size = o->i.size;
-    op->lazy = q->stable == HF__STABLE__UNSTABLE;
     return hf_obj_save(m, o);
 }
 
@@ -162,7 +170,7 @@ int hf_meta_op_write(struct hf_meta *m, struct hf_meta_op *op, const Hf__WriteRe
 
 /* Finishes a write to chunks: the inode only. */
 static int finish(struct hf_meta *m, struct hf_meta_op *op, struct hf_obj *o, const Hf__Cred *c,
-                  uint64_t offset, uint32_t len, uint32_t stable)
+                  uint64_t offset, uint32_t len)
 {
     uint64_t end = offset + len;
 
@@ -170,7 +178,6 @@ static int finish(struct hf_meta *m, struct hf_meta_op *op, struct hf_obj *o, co
         hf_layout_reserve(&o->i.lay, offset, end);
     written(&o->i, c, end, op->now_ns);
     op->event.size = o->i.size;
-    op->lazy = stable == HF__STABLE__UNSTABLE;
     return hf_obj_save(m, o);
 }
 
@@ -192,7 +199,10 @@ int hf_meta_op_write_end(struct hf_meta *m, struct hf_meta_op *op, const Hf__Wri
         r = HF_E_CHANGED; /* handed out by an earlier start: Write looks at the tail first */
     if (r == 0)
         r = hf_event(op, HF__EVENT_OP__EV_WRITE, &o.i, o.i.parent, hf_slice(NULL, 0), q->cred);
-    return r ? r : finish(m, op, &o, q->cred, q->offset, q->len, q->stable);
+    if (r)
+        return r;
+    set_lazy(m, op, q->stable);
+    return finish(m, op, &o, q->cred, q->offset, q->len);
 }
 
 int hf_meta_op_promote(struct hf_meta *m, struct hf_meta_op *op, const Hf__PromoteReq *q,
@@ -227,7 +237,7 @@ int hf_meta_op_promote(struct hf_meta *m, struct hf_meta_op *op, const Hf__Promo
     p->layout = msg;
     if (hf_round_up(o.i.allocated, ALLOC_CHUNKED) > o.i.allocated)
         o.i.allocated = hf_round_up(o.i.allocated, ALLOC_CHUNKED);
-    return finish(m, op, &o, q->cred, q->offset, q->len, q->stable);
+    return finish(m, op, &o, q->cred, q->offset, q->len);
 }
 
 int hf_meta_op_trim_done(struct hf_meta *m, struct hf_meta_op *op, const Hf__TrimDoneReq *q,

@@ -440,7 +440,7 @@ static int lock_dir(struct lmdb_store *l)
 {
     char path[PATH_BYTES + 16];
 
-    snprintf(path, sizeof(path), "%s/owner.lock", l->dir);
+    (void)snprintf(path, sizeof(path), "%s/owner.lock", l->dir);
     l->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (l->lock_fd < 0)
         return hf_err_from_errno(errno);
@@ -461,7 +461,7 @@ static int create_tables(struct lmdb_store *l, const struct hf_store_opts *o)
     for (unsigned t = 0; t < o->ntables && rc == 0; t++) {
         char name[80];
 
-        snprintf(name, sizeof(name), "t.%s", o->tables[t]);
+        (void)snprintf(name, sizeof(name), "t.%s", o->tables[t]);
         rc = mdb_dbi_open(txn, name, MDB_CREATE, &l->dbi[t]);
     }
     if (rc == 0)
@@ -515,7 +515,7 @@ static int open_tables(struct lmdb_store *l, const struct hf_store_opts *o, uint
     for (unsigned t = 0; t < o->ntables && rc == 0; t++) {
         char name[80];
 
-        snprintf(name, sizeof(name), "t.%s", o->tables[t]);
+        (void)snprintf(name, sizeof(name), "t.%s", o->tables[t]);
         rc = mdb_dbi_open(txn, name, 0, &l->dbi[t]);
         rc = rc == MDB_NOTFOUND ? HF_E_VERSION : map_err(rc);
     }

@@ -297,7 +297,8 @@ static int mem_del(void *p, unsigned table, struct hf_slice key)
     if (rc)
         return rc;
     n = *slot;
-    HF_ASSERT(n && store_key_cmp(entry_key(n->e), key) == 0);
+    HF_ASSERT(n != NULL);
+    HF_ASSERT(store_key_cmp(entry_key(n->e), key) == 0);
     m->bytes -= n->e->klen + n->e->vlen + sizeof(*n) + sizeof(*n->e);
     m->counts[table]--;
     rc = tree_join(n->left, n->right, slot);

@@ -28,6 +28,7 @@ struct hf_store {
     bool broken;
     struct redo redo;
     struct seen seen;
+    bool untracked; /* changes are not entered in `seen` */
     uint64_t applied;
     size_t dirty;
     uint64_t scans; /* numbers scans */
@@ -142,7 +143,7 @@ static int change(struct hf_store *s, const struct redo_op *op)
 
     if (rc)
         return rc;
-    rc = seen_changed(&s->seen, op->table, op->key);
+    rc = s->untracked ? 0 : seen_changed(&s->seen, op->table, op->key);
     if (rc == 0)
         rc = apply(s, &stored);
     if (rc)
@@ -270,6 +271,11 @@ void hf_store_batch(struct hf_store *s, uint64_t batch)
 void hf_store_durable(struct hf_store *s, uint64_t batch)
 {
     seen_durable(&s->seen, batch);
+}
+
+void hf_store_untracked(struct hf_store *s, bool on)
+{
+    s->untracked = on;
 }
 
 void hf_store_seen_reset(struct hf_store *s)

@@ -99,6 +99,10 @@ int hf_store_redo_apply(struct hf_store *s, struct hf_slice redo);
 void hf_store_batch(struct hf_store *s, uint64_t batch);
 /* All batches up to this one are durable. */
 void hf_store_durable(struct hf_store *s, uint64_t batch);
+/* Changes made while this is on are such that whoever reads them need not wait for their batch
+ * (what an UNSTABLE write did to size and times may be lost anyway): hf_store_seen does not count
+ * them. */
+void hf_store_untracked(struct hf_store *s, bool on);
 void hf_store_seen_reset(struct hf_store *s);
 /* The newest not yet durable batch that reads depend on; 0: none. A get counts its key, a scan the
  * object that its prefix begins with (first 8 bytes), or the whole table if the prefix is shorter.
