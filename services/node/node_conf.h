@@ -19,8 +19,8 @@
 struct node_conf {
 #define X(section, key, kind, type, def, min, max, help) type section##_##key;
 #include "../meta/conf.def"
-#include "../segment/conf.def"
 #include "../nfs/conf.def"
+#include "../segment/conf.def"
 #include "conf.def"
 #undef X
 };
