@@ -314,11 +314,13 @@ int map_init(struct hf_client *c)
 /* Everything in flight ends with CLOSED here. */
 void map_fini_servers(struct hf_client *c)
 {
+    struct hf_list *it;
+
     hf_timer_cancel(&c->map_timer);
-    while (!hf_list_empty(&c->meta_servers))
-        meta_server_free(hf_container_of(c->meta_servers.next, struct meta_server, link));
-    while (!hf_list_empty(&c->seg_servers))
-        seg_server_free(hf_container_of(c->seg_servers.next, struct seg_server, link));
+    while ((it = hf_list_pop_front(&c->meta_servers)) != NULL)
+        meta_server_free(hf_container_of(it, struct meta_server, link));
+    while ((it = hf_list_pop_front(&c->seg_servers)) != NULL)
+        seg_server_free(hf_container_of(it, struct seg_server, link));
 }
 
 void map_fini(struct hf_client *c)

@@ -116,8 +116,10 @@ static void seg_wait(struct seg_call *call)
 
 void seg_drain(struct hf_client *c)
 {
-    while (!hf_list_empty(&c->seg_waiting)) {
-        struct seg_call *call = hf_container_of(c->seg_waiting.next, struct seg_call, wlink);
+    struct hf_list *it;
+
+    while ((it = hf_list_pop_front(&c->seg_waiting)) != NULL) {
+        struct seg_call *call = hf_container_of(it, struct seg_call, wlink);
 
         hf_timer_cancel(&call->timer);
         on_seg_timer(&call->timer);
@@ -387,6 +389,8 @@ void seg_run_start(struct seg_run *run)
 
 void seg_run_fini(struct seg_run *run)
 {
-    while (!hf_list_empty(&run->calls))
-        seg_call_free(hf_container_of(run->calls.next, struct seg_call, link));
+    struct hf_list *it;
+
+    while ((it = hf_list_pop_front(&run->calls)) != NULL)
+        seg_call_free(hf_container_of(it, struct seg_call, link));
 }

@@ -169,15 +169,21 @@ static void complete(struct hf_rpc_client *c, struct hf_rpc_call *call, int stat
     finish(call, status, rep);
 }
 
-static void complete_all(struct hf_rpc_client *c, int status, bool only_sent)
+/* The caller has the client busy. */
+static void complete_slots(struct hf_rpc_client *c, int status, bool only_sent)
 {
-    c->busy++;
     for (uint32_t i = 0; i < c->nslots && (!c->dead || status == HF_E_CLOSED); i++) {
         struct hf_rpc_call *call = c->slots[i].call;
 
         if (call && (call->p.sent || !only_sent))
             complete(c, call, status, NULL);
     }
+}
+
+static void complete_all(struct hf_rpc_client *c, int status, bool only_sent)
+{
+    c->busy++;
+    complete_slots(c, status, only_sent);
     leave(c);
 }
 
@@ -500,7 +506,7 @@ void hf_rpc_client_free(struct hf_rpc_client *c)
     c->busy++;
     c->peer = 0;
     c->tr->ops->close(c->tr);
-    complete_all(c, HF_E_CLOSED, false);
+    complete_slots(c, HF_E_CLOSED, false);
     hf_timer_cancel(&c->timer);
     hf_loop_cancel(c->loop, &c->flush_task);
     leave(c);

@@ -32,6 +32,7 @@
 #define INPLACE_BULK (HF_WIRE_HEADER + HF_WIRE_ENTRY + INPLACE_BODY)
 
 _Static_assert((INPLACE_BULK + 4) % 16 == 0, "bulk is 16-byte aligned");
+/* NOLINTNEXTLINE(misc-redundant-expression): that both sides are the same is what it asserts */
 _Static_assert(HF_RPC_BULK_MAX == HF_WIRE_BULK_MAX && HF_RPC_BODY_MAX == HF_WIRE_BODY_MAX &&
                    HF_RPC_BATCH_CALLS == HF_WIRE_CALLS_MAX,
                "one set of limits");
@@ -599,6 +600,8 @@ const char *hf_rpc_server_url(const struct hf_rpc_server *s, unsigned nth)
 
 void hf_rpc_server_stop(struct hf_rpc_server *s)
 {
+    struct hf_list *it;
+
     if (s->stopped)
         return;
     s->stopped = true;
@@ -611,8 +614,8 @@ void hf_rpc_server_stop(struct hf_rpc_server *s)
     hf_loop_cancel(s->loop, &s->turn_end);
     if (!s->pumping)
         hf_msgq_clear(&s->pending);
-    while (!hf_list_empty(&s->peers))
-        peer_gone(hf_container_of(s->peers.next, struct peer, link));
+    while ((it = hf_list_pop_front(&s->peers)) != NULL)
+        peer_gone(hf_container_of(it, struct peer, link));
 }
 
 void hf_rpc_server_free(struct hf_rpc_server *s)

@@ -342,14 +342,15 @@ static void queue_clear(struct hf_msgq *q)
 static void in_close(struct hf_tr *base)
 {
     struct in_tr *t = in_tr_of(base);
+    struct hf_list *it;
 
     net_lock(t->net);
     for (unsigned i = 0; i < t->nlisteners; i++)
         hf_list_remove(&t->listeners[i].link);
     queue_clear(&t->draining);
     queue_clear(&t->queue);
-    while (!hf_list_empty(&t->ends)) {
-        struct in_end *e = hf_container_of(t->ends.next, struct in_end, link);
+    while ((it = hf_list_pop_front(&t->ends)) != NULL) {
+        struct in_end *e = hf_container_of(it, struct in_end, link);
 
         if (e->other)
             end_ending(e->other);

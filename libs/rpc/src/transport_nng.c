@@ -545,6 +545,7 @@ static void queue_clear(struct hf_msgq *q)
 static void st_close(struct hf_tr *base)
 {
     struct st_tr *t = st_tr_of(base);
+    struct hf_list *first;
 
     lock(t);
     t->stopping = true; /* nothing is started from here on */
@@ -569,12 +570,8 @@ static void st_close(struct hf_tr *base)
     }
     queue_clear(&t->draining); /* before the connections, which hold some of the events */
     queue_clear(&t->queue);
-    while (!hf_list_empty(&t->conns)) {
-        struct conn *c = hf_container_of(t->conns.next, struct conn, link);
-
-        hf_list_remove(&c->link);
-        conn_free(c);
-    }
+    while ((first = hf_list_pop_front(&t->conns)) != NULL)
+        conn_free(hf_container_of(first, struct conn, link));
     hf_timer_cancel(&t->retry_timer);
     hf_loop_cancel(t->loop, &t->task);
     hf_map_fini(&t->by_id);

@@ -394,14 +394,15 @@ static void sim_pause(struct hf_tr *base, bool paused)
 static void sim_close(struct hf_tr *base)
 {
     struct sim_tr *t = sim_tr_of(base);
+    struct hf_list *it;
 
     for (unsigned i = 0; i < t->nlisteners; i++)
         hf_list_remove(&t->listeners[i].link);
     hf_timer_cancel(&t->dial_timer);
-    while (!hf_list_empty(&t->packets))
-        packet_free(hf_container_of(t->packets.next, struct packet, link));
-    while (!hf_list_empty(&t->ends)) {
-        struct sim_end *e = hf_container_of(t->ends.next, struct sim_end, link);
+    while ((it = hf_list_pop_front(&t->packets)) != NULL)
+        packet_free(hf_container_of(it, struct packet, link));
+    while ((it = hf_list_pop_front(&t->ends)) != NULL) {
+        struct sim_end *e = hf_container_of(it, struct sim_end, link);
 
         if (e->other && !e->other->dropping && !parted(t->net, e->url)) {
             e->other->dropping = true;

@@ -51,12 +51,14 @@ void seg_run_free(struct seg_run *r)
 
 void seg_run_add(struct seg_run *r, uint32_t be_op, uint64_t offset, void *data, size_t len)
 {
-    struct hf_be_io *last = r->nios ? &r->ios[r->nios - 1].io : NULL;
+    if (r->nios) {
+        struct hf_be_io *last = &r->ios[r->nios - 1].io;
 
-    if (last && last->op == be_op && last->offset + last->len == offset &&
-        (uint8_t *)last->data + last->len == (uint8_t *)data) {
-        last->len += len;
-        return;
+        if (last->op == be_op && last->offset + last->len == offset &&
+            (uint8_t *)last->data + last->len == (uint8_t *)data) {
+            last->len += len;
+            return;
+        }
     }
     r->ios[r->nios++].io =
         (struct hf_be_io){.op = be_op, .offset = offset, .data = data, .len = len};

@@ -237,8 +237,10 @@ static void age_timer(struct hf_timer *t)
  * it takes to commit them. */
 static void evict(struct hf_seg *s)
 {
-    while (s->nchunks > s->o.cache_chunks && !hf_list_empty(&s->lru))
-        chunk_drop(hf_container_of(s->lru.next, struct seg_chunk, lru));
+    struct hf_list *it;
+
+    while (s->nchunks > s->o.cache_chunks && (it = hf_list_pop_front(&s->lru)) != NULL)
+        chunk_drop(hf_container_of(it, struct seg_chunk, lru));
     if (s->nchunks > s->o.cache_chunks && !hf_list_empty(&s->age)) {
         struct seg_chunk *c = hf_container_of(s->age.next, struct seg_chunk, age);
 
