@@ -146,7 +146,7 @@ static int parse_one(struct hf_be *be, const char *key, const char *value)
     }
     errno = 0;
     n = strtoull(value, &end, 10);
-    if (errno || end == value || *end || n > 3600u * 1000 * 1000)
+    if (errno || end == value || *end || n > UINT64_C(3600) * 1000 * 1000)
         return -1;
     if (strcmp(key, "ms") == 0)
         be->delay_ns = n * 1000000;
@@ -162,7 +162,7 @@ static int parse_args(struct hf_be *be, const char *args, char *err, size_t err_
     char text[512], *rest = text, *part;
 
     if (strlen(args) >= sizeof(text)) {
-        snprintf(err, err_bytes, "delay: arguments are too long");
+        (void)snprintf(err, err_bytes, "delay: arguments are too long");
         return HF_BE_EINVAL;
     }
     memcpy(text, args, strlen(args) + 1);
@@ -172,8 +172,8 @@ static int parse_args(struct hf_be *be, const char *args, char *err, size_t err_
         if (value)
             *value++ = '\0';
         if (!value || parse_one(be, part, value)) {
-            snprintf(err, err_bytes, "delay: argument '%.64s' is not known or its value is wrong",
-                     part);
+            (void)snprintf(err, err_bytes,
+                           "delay: argument '%.64s' is not known or its value is wrong", part);
             return HF_BE_EINVAL;
         }
     }
@@ -187,12 +187,12 @@ static int delay_open(const struct hf_be_opts *o, struct hf_be **ret, char *err,
     int rc;
 
     if (!o->lower || !o->lower_ops) {
-        snprintf(err, err_bytes, "delay: needs a backend below it");
+        (void)snprintf(err, err_bytes, "delay: needs a backend below it");
         return HF_BE_EINVAL;
     }
     be = calloc(1, sizeof(*be));
     if (!be) {
-        snprintf(err, err_bytes, "delay: out of memory");
+        (void)snprintf(err, err_bytes, "delay: out of memory");
         return HF_BE_ENOMEM;
     }
     be->lower = o->lower;
@@ -210,7 +210,7 @@ static int delay_open(const struct hf_be_opts *o, struct hf_be **ret, char *err,
     pthread_cond_init(&be->cond, &ca);
     pthread_condattr_destroy(&ca);
     if (pthread_create(&be->thread, NULL, delay_thread, be)) {
-        snprintf(err, err_bytes, "delay: cannot start a thread");
+        (void)snprintf(err, err_bytes, "delay: cannot start a thread");
         pthread_cond_destroy(&be->cond);
         pthread_mutex_destroy(&be->lock);
         free(be);

@@ -167,7 +167,7 @@ static int parse_args(struct hf_be *be, const char *args, char *err, size_t err_
     char text[512], *rest = text, *part;
 
     if (strlen(args) >= sizeof(text)) {
-        snprintf(err, err_bytes, "error: arguments are too long");
+        (void)snprintf(err, err_bytes, "error: arguments are too long");
         return HF_BE_EINVAL;
     }
     memcpy(text, args, strlen(args) + 1);
@@ -177,8 +177,8 @@ static int parse_args(struct hf_be *be, const char *args, char *err, size_t err_
         if (value)
             *value++ = '\0';
         if (!value || parse_one(be, part, value)) {
-            snprintf(err, err_bytes, "error: argument '%.64s' is not known or its value is wrong",
-                     part);
+            (void)snprintf(err, err_bytes,
+                           "error: argument '%.64s' is not known or its value is wrong", part);
             return HF_BE_EINVAL;
         }
     }
@@ -191,12 +191,12 @@ static int error_open(const struct hf_be_opts *o, struct hf_be **ret, char *err,
     int rc;
 
     if (!o->lower || !o->lower_ops) {
-        snprintf(err, err_bytes, "error: needs a backend below it");
+        (void)snprintf(err, err_bytes, "error: needs a backend below it");
         return HF_BE_EINVAL;
     }
     be = calloc(1, sizeof(*be));
     if (!be) {
-        snprintf(err, err_bytes, "error: out of memory");
+        (void)snprintf(err, err_bytes, "error: out of memory");
         return HF_BE_ENOMEM;
     }
     be->lower = o->lower;

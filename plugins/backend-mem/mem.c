@@ -98,27 +98,44 @@ static int pages_make(struct hf_be *be, struct object *o, uint64_t offset, size_
     return 0;
 }
 
-enum copy_kind { COPY_IN, COPY_OUT, COPY_ZERO };
-
-/* Moves bytes between data and the object's pages; missing pages read as zeros and stay holes. */
-static void copy(struct object *o, enum copy_kind kind, uint64_t offset, uint8_t *data, size_t len)
+/* The part of a range that lies in its first page. */
+static size_t first_piece(uint64_t offset, size_t len, size_t *ret_page, size_t *ret_in)
 {
-    while (len > 0) {
-        size_t i = (size_t)(offset / PAGE_BYTES), in = (size_t)(offset % PAGE_BYTES);
-        size_t n = PAGE_BYTES - in < len ? PAGE_BYTES - in : len;
-        uint8_t *page = i < o->npages ? o->pages[i] : NULL;
+    size_t in = (size_t)(offset % PAGE_BYTES);
 
-        if (kind == COPY_OUT && !page)
+    *ret_page = (size_t)(offset / PAGE_BYTES);
+    *ret_in = in;
+    return PAGE_BYTES - in < len ? PAGE_BYTES - in : len;
+}
+
+/* The pages exist. */
+static void copy_in(struct object *o, uint64_t offset, const uint8_t *data, size_t len)
+{
+    for (size_t page, in, n; len > 0; data += n, offset += n, len -= n) {
+        n = first_piece(offset, len, &page, &in);
+        memcpy(o->pages[page] + in, data, n);
+    }
+}
+
+/* Missing pages read as zeros. */
+static void copy_out(const struct object *o, uint64_t offset, uint8_t *data, size_t len)
+{
+    for (size_t page, in, n; len > 0; data += n, offset += n, len -= n) {
+        n = first_piece(offset, len, &page, &in);
+        if (page < o->npages && o->pages[page])
+            memcpy(data, o->pages[page] + in, n);
+        else
             memset(data, 0, n);
-        else if (kind == COPY_OUT)
-            memcpy(data, page + in, n);
-        else if (kind == COPY_IN)
-            memcpy(page + in, data, n);
-        else if (page)
-            memset(page + in, 0, n);
-        data = data ? data + n : NULL;
-        offset += n;
-        len -= n;
+    }
+}
+
+/* Missing pages stay holes. */
+static void zero(struct object *o, uint64_t offset, size_t len)
+{
+    for (size_t page, in, n; len > 0; offset += n, len -= n) {
+        n = first_piece(offset, len, &page, &in);
+        if (page < o->npages && o->pages[page])
+            memset(o->pages[page] + in, 0, n);
     }
 }
 
@@ -136,7 +153,7 @@ static int do_write(struct hf_be *be, const struct hf_be_io *io)
     rc = pages_make(be, o, io->offset, io->len);
     if (rc)
         return rc;
-    copy(o, COPY_IN, io->offset, io->data, io->len);
+    copy_in(o, io->offset, io->data, io->len);
     if (io->offset + io->len > o->size)
         o->size = io->offset + io->len;
     return 0;
@@ -150,14 +167,14 @@ static void do_truncate(struct hf_be *be, struct object *o, uint64_t size)
         for (size_t i = keep; i < o->npages; i++)
             page_drop(be, o, i);
         if (size % PAGE_BYTES)
-            copy(o, COPY_ZERO, size, NULL, (size_t)(PAGE_BYTES - size % PAGE_BYTES));
+            zero(o, size, (size_t)(PAGE_BYTES - size % PAGE_BYTES));
     }
     o->size = size;
 }
 
 static void do_punch(struct hf_be *be, struct object *o, uint64_t offset, size_t len)
 {
-    copy(o, COPY_ZERO, offset, NULL, len);
+    zero(o, offset, len);
     for (size_t i = 0; i < o->npages; i++) {
         if ((uint64_t)i * PAGE_BYTES >= offset && (uint64_t)(i + 1) * PAGE_BYTES <= offset + len)
             page_drop(be, o, i);
@@ -209,7 +226,7 @@ static int run(struct hf_be *be, struct hf_be_io *io)
         return HF_BE_ENOENT;
     switch (io->op) {
     case HF_BE_READ:
-        copy(o, COPY_OUT, io->offset, io->data, io->len);
+        copy_out(o, io->offset, io->data, io->len);
         return 0;
     case HF_BE_SYNC:
         return 0;
@@ -248,13 +265,13 @@ static int mem_open(const struct hf_be_opts *o, struct hf_be **ret, char *err, s
         if (strncmp(o->args, "capacity=", 9) == 0)
             capacity = strtoull(o->args + 9, &end, 10);
         if (!end || *end != '\0' || end == o->args + 9 || errno) {
-            snprintf(err, err_bytes, "mem: '%s' is not capacity=BYTES", o->args);
+            (void)snprintf(err, err_bytes, "mem: '%s' is not capacity=BYTES", o->args);
             return HF_BE_EINVAL;
         }
     }
     be = calloc(1, sizeof(*be));
     if (!be) {
-        snprintf(err, err_bytes, "mem: out of memory");
+        (void)snprintf(err, err_bytes, "mem: out of memory");
         return HF_BE_ENOMEM;
     }
     be->capacity = capacity;

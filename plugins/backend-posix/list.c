@@ -31,9 +31,9 @@ static int hex_digit(char c)
 /* Whether a folder entry is an object's; other files are left alone. */
 static bool parse_name(const char *name, uint8_t *id)
 {
-    if (strlen(name) != 2 * HF_BE_ID_BYTES)
+    if (strlen(name) != (size_t)2 * HF_BE_ID_BYTES)
         return false;
-    for (unsigned i = 0; i < HF_BE_ID_BYTES; i++) {
+    for (size_t i = 0; i < HF_BE_ID_BYTES; i++) {
         int hi = hex_digit(name[2 * i]), lo = hex_digit(name[2 * i + 1]);
 
         if (hi < 0 || lo < 0)

@@ -90,7 +90,7 @@ static int fail(char *err, size_t err_bytes, const char *path, const char *what)
 {
     int e = errno;
 
-    snprintf(err, err_bytes, "posix: %s %.150s: %s", what, path, strerror(e));
+    (void)snprintf(err, err_bytes, "posix: %s %.150s: %s", what, path, strerror(e));
     return px_status(e);
 }
 
@@ -108,11 +108,11 @@ static int lock_take(struct hf_be *be, const char *path, char *err, size_t err_b
             return fail(err, err_bytes, path, "cannot lock");
         n = pread(be->lock_fd, pid, sizeof(pid) - 1, 0);
         pid[n > 0 ? strspn(pid, "0123456789") : 0] = '\0';
-        snprintf(err, err_bytes, "posix: %.150s is in use by process %s", path,
-                 pid[0] ? pid : "(unknown)");
+        (void)snprintf(err, err_bytes, "posix: %.150s is in use by process %s", path,
+                       pid[0] ? pid : "(unknown)");
         return HF_BE_EIO;
     }
-    snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
+    (void)snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
     if (ftruncate(be->lock_fd, 0) ||
         pwrite(be->lock_fd, pid, strlen(pid), 0) != (ssize_t)strlen(pid))
         return fail(err, err_bytes, path, "cannot write the lock file in");
@@ -164,8 +164,8 @@ static int format_check(struct hf_be *be, const char *path, char *err, size_t er
         if (n == (ssize_t)strlen(FORMAT) && memcmp(text, FORMAT, (size_t)n) == 0)
             return 0;
         if (n != 0) { /* empty: its writing was cut off */
-            snprintf(err, err_bytes, "posix: %.150s has a format that this version does not know",
-                     path);
+            (void)snprintf(err, err_bytes,
+                           "posix: %.150s has a format that this version does not know", path);
             return HF_BE_EINVAL;
         }
     } else if (errno != ENOENT) {
@@ -197,7 +197,7 @@ static int parse_args(const char *args, unsigned *ret_fds, char *err, size_t err
     if (strncmp(args, "fds=", 4) == 0)
         n = strtoul(args + 4, &end, 10);
     if (!end || *end || errno || n < 1 || n > 1000000) {
-        snprintf(err, err_bytes, "posix: '%.64s' is not fds=N", args);
+        (void)snprintf(err, err_bytes, "posix: '%.64s' is not fds=N", args);
         return HF_BE_EINVAL;
     }
     *ret_fds = (unsigned)n;
@@ -222,7 +222,7 @@ static int root_open(struct hf_be *be, const char *path, char *err, size_t err_b
         return rc;
     rc = px_count(be, &n);
     if (rc)
-        snprintf(err, err_bytes, "posix: cannot list %.150s", path);
+        (void)snprintf(err, err_bytes, "posix: cannot list %.150s", path);
     atomic_store(&be->objects, n);
     return rc;
 }
@@ -242,7 +242,7 @@ static int posix_open(const struct hf_be_opts *o, struct hf_be **ret, char *err,
     int rc;
 
     if (!o->path || !*o->path) {
-        snprintf(err, err_bytes, "posix: a path is needed");
+        (void)snprintf(err, err_bytes, "posix: a path is needed");
         return HF_BE_EINVAL;
     }
     rc = parse_args(o->args, &fds, err, err_bytes);
@@ -250,7 +250,7 @@ static int posix_open(const struct hf_be_opts *o, struct hf_be **ret, char *err,
         return rc;
     be = calloc(1, sizeof(*be));
     if (!be) {
-        snprintf(err, err_bytes, "posix: out of memory");
+        (void)snprintf(err, err_bytes, "posix: out of memory");
         return HF_BE_ENOMEM;
     }
     be->root = be->lock_fd = -1;
@@ -263,7 +263,7 @@ static int posix_open(const struct hf_be_opts *o, struct hf_be **ret, char *err,
         goto fail;
     rc = pool_start(be, threads < THREADS_MAX ? threads : THREADS_MAX);
     if (rc) {
-        snprintf(err, err_bytes, "posix: cannot start threads");
+        (void)snprintf(err, err_bytes, "posix: cannot start threads");
         goto fail;
     }
     *ret = be;

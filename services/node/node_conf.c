@@ -229,8 +229,8 @@ static int pools(const struct node_conf *c, struct node_plan *p, struct hf_arena
 {
     p->map.pools = hf_arena_zalloc(a, POOLS_MAX * sizeof(Hf__PoolEntry *));
     p->map.segments =
-        hf_arena_zalloc(a, POOLS_MAX * POOL_SEGMENTS_MAX * sizeof(Hf__SegmentEntry *));
-    p->segments = hf_arena_zalloc(a, POOLS_MAX * POOL_SEGMENTS_MAX * sizeof(*p->segments));
+        hf_arena_zalloc(a, (size_t)POOLS_MAX * POOL_SEGMENTS_MAX * sizeof(Hf__SegmentEntry *));
+    p->segments = hf_arena_zalloc(a, (size_t)POOLS_MAX * POOL_SEGMENTS_MAX * sizeof(*p->segments));
     if (!p->map.pools || !p->map.segments || !p->segments)
         return HF_E_NOMEM;
     if (c->node_pools.n < 1 || c->node_pools.n > POOLS_MAX) {

@@ -26,7 +26,7 @@ static void look(struct segment *seg, uint64_t now_ns)
 bool svc_has_room(struct segment *seg, uint32_t len)
 {
     /* A block is written whole to a new place, and the chunk may need a header. */
-    uint64_t need = (uint64_t)len + 2 * HF_SEG_BLOCK_BYTES;
+    uint64_t need = (uint64_t)len + UINT64_C(2) * HF_SEG_BLOCK_BYTES;
     uint64_t now_ns;
 
     if (seg->svc->reserve_bytes == 0)

@@ -348,15 +348,15 @@ int wal_open_files(struct hf_env *env, const struct hf_wal_opts *o, const struct
     if (rc == 0)
         rc = lock_dir(w);
     if (rc && err && err_bytes)
-        snprintf(err, err_bytes, "%s: %s", w->dir,
-                 rc == HF_E_BUSY ? "in use by another process" : hf_err_text(rc));
+        (void)snprintf(err, err_bytes, "%s: %s", w->dir,
+                       rc == HF_E_BUSY ? "in use by another process" : hf_err_text(rc));
     if (rc == 0)
         rc = wal_scan(w, err, err_bytes);
     if (rc == 0)
         rc = begin(w);
     if (rc) {
         if (err && err_bytes && err[0] == 0)
-            snprintf(err, err_bytes, "%s: %s", w->dir, hf_err_text(rc));
+            (void)snprintf(err, err_bytes, "%s: %s", w->dir, hf_err_text(rc));
         wal_free(w);
         return rc;
     }

@@ -47,7 +47,7 @@ __attribute__((format(printf, 3, 4))) static int fail(struct scan *s, int rc, co
 
     if (s->err && s->err_bytes) {
         va_start(ap, fmt);
-        vsnprintf(s->err, s->err_bytes, fmt, ap);
+        (void)vsnprintf(s->err, s->err_bytes, fmt, ap);
         va_end(ap);
     }
     return rc;
@@ -59,9 +59,11 @@ static bool parse_name(const char *name, uint32_t *ret_id)
 {
     char again[24];
 
-    if (strlen(name) != 16 || sscanf(name, "wal-%8" SCNx32 ".log", ret_id) != 1)
+    if (strlen(name) != 16)
         return false;
-    snprintf(again, sizeof(again), "wal-%08" PRIx32 ".log", *ret_id);
+    /* Whatever this makes of a wrong name, writing the number again does not give that name. */
+    *ret_id = (uint32_t)strtoul(name + 4, NULL, 16);
+    (void)snprintf(again, sizeof(again), "wal-%08" PRIx32 ".log", *ret_id);
     return strcmp(again, name) == 0;
 }
 
@@ -102,7 +104,7 @@ static int insert_file(struct scan *s, struct wal_file *f)
 
     if (s->n == s->cap) {
         size_t cap = s->cap ? s->cap * 2 : 64;
-        struct wal_file **p = realloc(s->files, cap * sizeof(*p));
+        struct wal_file **p = realloc(s->files, cap * sizeof(struct wal_file *));
 
         if (!p)
             return HF_E_NOMEM;
@@ -127,7 +129,7 @@ static int add_file(struct scan *s, const char *name)
         return HF_E_NOMEM;
     f->fd = -1;
     hf_list_init(&f->link);
-    snprintf(f->name, sizeof(f->name), "%s", name);
+    (void)snprintf(f->name, sizeof(f->name), "%s", name);
     wal_path(w, name, path);
     rc = w->files->open(w->files, path, false, &f->fd);
     if (rc == 0)

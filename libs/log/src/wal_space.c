@@ -23,7 +23,7 @@
 
 void wal_path(const struct hf_wal *w, const char *name, char out[WAL_PATH_BYTES + 32])
 {
-    snprintf(out, WAL_PATH_BYTES + 32, "%s/%s", w->dir, name);
+    (void)snprintf(out, WAL_PATH_BYTES + 32, "%s/%s", w->dir, name);
 }
 
 void wal_file_free(struct hf_wal *w, struct wal_file *f)
@@ -75,7 +75,7 @@ static int file_create(struct hf_wal *w, uint32_t id, bool zero, struct wal_file
     f->fd = -1;
     f->bytes = w->o.file_bytes;
     hf_list_init(&f->link);
-    snprintf(f->name, sizeof(f->name), "wal-%08" PRIx32 ".log", id);
+    (void)snprintf(f->name, sizeof(f->name), "wal-%08" PRIx32 ".log", id);
     wal_path(w, f->name, path);
     rc = w->files->open(w->files, path, true, &f->fd);
     if (rc) {

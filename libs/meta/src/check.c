@@ -13,6 +13,7 @@
 
 #include "fold.h"
 #include "holdfast/arena.h"
+#include "holdfast/assert.h"
 #include "holdfast/map.h"
 #include "meta_priv.h"
 

@@ -123,8 +123,8 @@ static int plugin_load(struct hf_plug *p, const char *name, struct plugin **ret,
 
     rc = snprintf(path, sizeof(path), "%s/backend-%s.so", p->dir, name);
     if (rc < 0 || (size_t)rc >= sizeof(path) || access(path, F_OK) != 0) {
-        snprintf(err, err_bytes, "backend '%s': no plugin backend-%s.so in %.300s", name, name,
-                 p->dir);
+        (void)snprintf(err, err_bytes, "backend '%s': no plugin backend-%s.so in %.300s", name,
+                       name, p->dir);
         return HF_E_NOENT;
     }
     pl = calloc(1, sizeof(*pl));
@@ -133,7 +133,7 @@ static int plugin_load(struct hf_plug *p, const char *name, struct plugin **ret,
     rc = HF_E_VERSION;
     pl->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!pl->handle) {
-        snprintf(err, err_bytes, "backend '%s': cannot load: %.400s", name, dlerror());
+        (void)snprintf(err, err_bytes, "backend '%s': cannot load: %.400s", name, dlerror());
         goto fail;
     }
     sym = dlsym(pl->handle, "hf_backend_plugin");
@@ -141,16 +141,16 @@ static int plugin_load(struct hf_plug *p, const char *name, struct plugin **ret,
            sizeof(entry)); /* ISO C has no cast from an object to a function pointer */
     ops = entry ? entry() : NULL;
     if (!ops) {
-        snprintf(err, err_bytes, "backend '%s': it exports no hf_backend_plugin", name);
+        (void)snprintf(err, err_bytes, "backend '%s': it exports no hf_backend_plugin", name);
         goto fail;
     }
     rc = normalise(ops, &pl->ops, &why);
     if (rc) {
-        snprintf(err, err_bytes, "backend '%s': %s (it says %u.%u, this program has %d.%d)", name,
-                 why, ops->abi_major, ops->abi_minor, HF_BE_ABI_MAJOR, HF_BE_ABI_MINOR);
+        (void)snprintf(err, err_bytes, "backend '%s': %s (it says %u.%u, this program has %d.%d)",
+                       name, why, ops->abi_major, ops->abi_minor, HF_BE_ABI_MAJOR, HF_BE_ABI_MINOR);
         goto fail;
     }
-    snprintf(pl->name, sizeof(pl->name), "%s", name);
+    (void)snprintf(pl->name, sizeof(pl->name), "%s", name);
     pl->next = p->plugins;
     p->plugins = pl;
     *ret = pl;
@@ -182,6 +182,7 @@ static int open_layers(struct plugin *const *pl, const struct hf_plug_layer *lay
     struct hf_be *lower = NULL;
     const struct hf_backend_ops *lower_ops = NULL;
 
+    HF_ASSERT(n > 0); /* a spec that parses has a layer */
     for (unsigned i = n; i-- > 0;) {
         struct hf_be_opts o = {
             .struct_size = (uint32_t)sizeof(o),
@@ -196,7 +197,7 @@ static int open_layers(struct plugin *const *pl, const struct hf_plug_layer *lay
         int rc = pl[i]->ops.open(&o, &h, why, sizeof(why));
 
         if (rc || !h) {
-            snprintf(err, err_bytes, "backend '%s': %s", layers[i].name, why);
+            (void)snprintf(err, err_bytes, "backend '%s': %s", layers[i].name, why);
             if (lower)
                 lower_ops->close(lower);
             return rc ? rc : HF_E_INTERNAL;
@@ -205,7 +206,7 @@ static int open_layers(struct plugin *const *pl, const struct hf_plug_layer *lay
         lower_ops = &pl[i]->ops;
     }
     /* What the lowest can do, its stack can. */
-    be->own = *lower_ops;
+    be->own = pl[0]->ops;
     be->own.caps |= pl[n - 1]->ops.caps;
     be->ops = &be->own;
     be->be = lower;
@@ -222,7 +223,7 @@ int hf_plug_open(struct hf_plug *p, const char *spec, const char *path, unsigned
     int rc = HF_E_NOMEM;
 
     if (err_bytes)
-        snprintf(err, err_bytes, "out of memory");
+        (void)snprintf(err, err_bytes, "out of memory");
     if (!layers || !be)
         goto fail;
     rc = hf_plug_spec_parse(spec, layers, &n, err, err_bytes);
@@ -236,8 +237,8 @@ int hf_plug_open(struct hf_plug *p, const char *spec, const char *path, unsigned
             goto fail;
         stacked = (pl[i]->ops.caps & HF_BE_CAP_STACKED) != 0;
         if (stacked != (i < n - 1)) {
-            snprintf(err, err_bytes, "backend '%.100s': '%s' %s", spec, layers[i].name,
-                     stacked ? "needs another backend below it" : "must be the last");
+            (void)snprintf(err, err_bytes, "backend '%.100s': '%s' %s", spec, layers[i].name,
+                           stacked ? "needs another backend below it" : "must be the last");
             rc = HF_E_CONF;
             goto fail;
         }
@@ -265,7 +266,7 @@ int hf_plug_open_ops(const struct hf_backend_ops *ops, const struct hf_be_opts *
         return HF_E_NOMEM;
     rc = normalise(ops, &be->own, &why);
     if (rc) {
-        snprintf(err, err_bytes, "backend: %s", why);
+        (void)snprintf(err, err_bytes, "backend: %s", why);
         free(be);
         return rc;
     }

@@ -79,6 +79,7 @@ int hf_plug_spec_parse(const char *spec, struct hf_plug_layer layers[HF_PLUG_DEP
         }
         p++;
     }
-    snprintf(err, err_bytes, "backend '%.100s': %s at offset %zu", spec, why, (size_t)(p - spec));
+    (void)snprintf(err, err_bytes, "backend '%.100s': %s at offset %zu", spec, why,
+                   (size_t)(p - spec));
     return HF_E_CONF;
 }
