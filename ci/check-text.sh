@@ -11,7 +11,7 @@ if grep -nE '\b(strcpy|strcat|sprintf|vsprintf|gets|atoi|system|alloca)\(' "${fi
   echo "check-text: use the bounded or checked call" >&2
   bad=1
 fi
-if grep -nE 'TODO|FIXME|XXX' "${files[@]}"; then
+if grep -nE '\b(TODO|FIXME|XXX)\b' "${files[@]}"; then
   echo "check-text: unfinished work" >&2
   bad=1
 fi
