@@ -10,12 +10,12 @@
 #include <string.h>
 
 #define HF_ENDIAN_DEFINE_(bits, order, to, from)                                                   \
-    static inline void hf_put_##order##bits(void *p, uint##bits##_t v)                            \
+    static inline void hf_put_##order##bits(void *p, uint##bits##_t v)                             \
     {                                                                                              \
         v = to(v);                                                                                 \
         memcpy(p, &v, sizeof(v));                                                                  \
     }                                                                                              \
-    static inline uint##bits##_t hf_get_##order##bits(const void *p)                              \
+    static inline uint##bits##_t hf_get_##order##bits(const void *p)                               \
     {                                                                                              \
         uint##bits##_t v;                                                                          \
         memcpy(&v, p, sizeof(v));                                                                  \

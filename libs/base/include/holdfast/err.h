@@ -10,7 +10,8 @@ enum hf_err {
 #undef X
 };
 
-/* "NOENT" for HF_E_NOENT, "OK" for 0, "UNKNOWN" for what is not in err.def. Static string, any thread. */
+/* "NOENT" for HF_E_NOENT, "OK" for 0, "UNKNOWN" for what is not in err.def. Static string, any
+ * thread. */
 const char *hf_err_name(int err);
 /* "no such file or directory". Static string, any thread. */
 const char *hf_err_text(int err);

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Fault points: places where tests make the machinery fail. A process is told by HF_FAULT in its
- * environment, read once by hf_faults_init(): "store.commit=error,log.fsync=crash@3,seg.write=delay:50"
- *   error      the step fails as if the device had said EIO
- *   nospace    the step fails as if the device were full
- *   crash      _exit(137) at the step, like kill -9
- *   delay:MS   the step waits MS milliseconds
- *   @N         only at the Nth visit (from 1); without it at every visit
- * The table of points is fault.def: X(name, "dotted.name"). Without HF_FAULT a visit costs one load.
+ * environment, read once by hf_faults_init():
+ *
+ *   store.commit=error,log.fsync=crash@3,seg.write=delay:50
+ *
+ *   - error      the step fails as if the device had said EIO
+ *   - nospace    the step fails as if the device were full
+ *   - crash      _exit(137) at the step, like kill -9
+ *   - delay:MS   the step waits MS milliseconds
+ *   - @N         only at the Nth visit (from 1); without it at every visit
+ * The table of points is fault.def: X(name, "dotted.name"). Without HF_FAULT a visit costs one
+ * load.
  */
 #ifndef HOLDFAST_FAULT_H
 #define HOLDFAST_FAULT_H

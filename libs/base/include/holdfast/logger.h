@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Log lines of services: one line each, "2026-11-30T12:00:00.123Z WARN meta: shard=3 text". Libraries
- * return errors; services log them, once.
+ * Log lines of services: one line each, "2026-11-30T12:00:00.123Z WARN meta: shard=3 text".
+ * Libraries return errors; services log them, once.
  */
 #ifndef HOLDFAST_LOGGER_H
 #define HOLDFAST_LOGGER_H
@@ -19,9 +19,9 @@ void hf_logger_level(struct hf_logger *lg, enum hf_level min);
 /* Control bytes in the text are escaped. lg == NULL discards. Any thread. At most 2 KiB a line. */
 void hf_log(struct hf_logger *lg, enum hf_level level, const char *component, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-/* As hf_log, but at most `burst` lines per second and call site (state: zero-initialised, static is not
- * needed: keep it in the object); after it said yes, `suppressed` is the number of lines dropped before
- * this one, to be told in it. One thread per hf_log_rate. */
+/* As hf_log, but at most `burst` lines per second and call site (state: zero-initialised, static is
+ * not needed: keep it in the object); after it said yes, `suppressed` is the number of lines
+ * dropped before this one, to be told in it. One thread per hf_log_rate. */
 struct hf_log_rate {
     unsigned long long second;
     unsigned count, suppressed;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hash map from a 64-bit key to a pointer-sized value: open addressing, linear probing, backward-shift
- * deletion. Zero-initialised is empty and valid. Any key value is allowed. Not thread-safe.
- * Keys that a peer can choose are hashed with a per-map random-free mixer, which is enough because
- * callers bound the number of entries; use hf_hash_bytes() with a secret seed to make keys from bytes.
+ * Hash map from a 64-bit key to a pointer-sized value: open addressing, linear probing,
+ * backward-shift deletion. Zero-initialised is empty and valid. Any key value is allowed. Not
+ * thread-safe. Keys that a peer can choose are hashed with a per-map random-free mixer, which is
+ * enough because callers bound the number of entries; use hf_hash_bytes() with a secret seed to
+ * make keys from bytes.
  */
 #ifndef HOLDFAST_MAP_H
 #define HOLDFAST_MAP_H

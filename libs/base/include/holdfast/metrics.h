@@ -32,7 +32,8 @@ static inline uint64_t hf_metric_get(const uint64_t *m)
 {
     return __atomic_load_n(m, __ATOMIC_RELAXED);
 }
-/* Appends Prometheus text exposition (version 0.0.4) of n metrics; labels like `shard="3"` or NULL. */
+/* Appends Prometheus text exposition (version 0.0.4) of n metrics; labels like `shard="3"` or NULL.
+ */
 int hf_metrics_print(struct hf_buf *out, const struct hf_metric_desc *descs, const uint64_t *values,
                      size_t n, const char *labels);
 

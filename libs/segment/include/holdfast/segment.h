@@ -2,15 +2,15 @@
  *
  * Segments: chunks of file data with checksums on a backend (architecture section 8).
  *
- * A chunk holds up to 4 MiB in blocks of 64 KiB, each with a crc32c. On the backend it is one object:
- * two headers written in turn, then block slots. A block that has been made durable is never overwritten:
- * new content goes to a free slot, and a new header (sequence + 1) refers to it. One sync makes data and
- * header durable together; when a chunk is opened after a crash, the newest header whose new blocks match
- * their checksums is taken. So an acknowledged stable write reads back, and one that was not acknowledged
- * reads as old or new, never as a checksum error.
+ * A chunk holds up to 4 MiB in blocks of 64 KiB, each with a crc32c. On the backend it is one
+ * object: two headers written in turn, then block slots. A block that has been made durable is
+ * never overwritten: new content goes to a free slot, and a new header (sequence + 1) refers to it.
+ * One sync makes data and header durable together; when a chunk is opened after a crash, the newest
+ * header whose new blocks match their checksums is taken. So an acknowledged stable write reads
+ * back, and one that was not acknowledged reads as old or new, never as a checksum error.
  *
- * Threads: an hf_seg belongs to one loop; every call and every completion is on it. Backends complete on
- * their own threads; the library brings completions back.
+ * Threads: an hf_seg belongs to one loop; every call and every completion is on it. Backends
+ * complete on their own threads; the library brings completions back.
  */
 #ifndef HOLDFAST_SEGMENT_H
 #define HOLDFAST_SEGMENT_H
@@ -38,20 +38,21 @@ struct hf_chunk_id {
 };
 
 struct hf_seg_opts {
-    uint32_t id;                /* segment number */
+    uint32_t id; /* segment number */
     struct hf_loop *loop;
     struct hf_plug_be *backend; /* borrowed; outlives the segment */
     size_t cache_chunks;        /* chunk indexes kept in memory; 0 = 4096 */
     uint64_t writeback_ms;      /* dirty chunks are committed after this; 0 = 5000 */
     struct hf_faults *faults;
     /* Told of a checksum mismatch or device error, for log and counters. May be NULL. */
-    void (*on_error)(void *arg, const struct hf_chunk_id *id, uint32_t block, int err, const char *what);
+    void (*on_error)(void *arg, const struct hf_chunk_id *id, uint32_t block, int err,
+                     const char *what);
     void *arg;
 };
 
 int hf_seg_open(const struct hf_seg_opts *o, struct hf_seg **ret);
-/* Stops accepting (later ops: CLOSED); commits what is dirty; calls closed(arg) on the loop when the last
- * operation ended, never from inside this call. The segment is gone by then. */
+/* Stops accepting (later ops: CLOSED); commits what is dirty; calls closed(arg) on the loop when
+ * the last operation ended, never from inside this call. The segment is gone by then. */
 void hf_seg_close(struct hf_seg *s, void (*closed)(void *arg), void *arg);
 
 enum hf_seg_op_kind { HF_SEG_READ, HF_SEG_WRITE, HF_SEG_SYNC, HF_SEG_TRUNC, HF_SEG_DELETE };
@@ -60,22 +61,22 @@ enum hf_seg_op_kind { HF_SEG_READ, HF_SEG_WRITE, HF_SEG_SYNC, HF_SEG_TRUNC, HF_S
 struct hf_seg_op {
     enum hf_seg_op_kind kind;
     struct hf_chunk_id id;
-    uint32_t fence;          /* WRITE, TRUNC: FENCED if the chunk has seen a higher one. A TRUNC with a fence
-                              * makes the chunk if it does not exist, to remember the fence */
-    uint32_t offset, len;    /* TRUNC: len = new length; never makes the chunk longer */
-    void *data;              /* READ: filled (len bytes, zeros beyond the chunk's end); WRITE: const */
-    uint32_t *crcs;          /* one per block touched, each over the piece of the request in that block.
-                              * WRITE: checked before anything is stored (CORRUPT); READ: filled for
-                              * [offset, offset + len_done), may be NULL */
-    bool stable;             /* WRITE: durable before done */
+    uint32_t fence; /* WRITE, TRUNC: FENCED if the chunk has seen a higher one. A TRUNC with a fence
+                     * makes the chunk if it does not exist, to remember the fence */
+    uint32_t offset, len; /* TRUNC: len = new length; never makes the chunk longer */
+    void *data;           /* READ: filled (len bytes, zeros beyond the chunk's end); WRITE: const */
+    uint32_t *crcs; /* one per block touched, each over the piece of the request in that block.
+                     * WRITE: checked before anything is stored (CORRUPT); READ: filled for
+                     * [offset, offset + len_done), may be NULL */
+    bool stable;    /* WRITE: durable before done */
     void (*done)(struct hf_seg_op *op); /* at the end of a turn, never from inside hf_seg_submit */
     void *arg;
     /* results */
-    int status;              /* 0, IO, CORRUPT (a block's checksum does not match), NOSPC, FENCED, INVAL,
-                              * NOMEM, CLOSED. On an error of READ data is all zeros.
-                              * READ, SYNC of a chunk that does not exist: 0 with len_done 0. */
-    uint32_t len_done;       /* READ: bytes of the range below the chunk's end */
-    uint64_t freed;          /* DELETE */
+    int status;        /* 0, IO, CORRUPT (a block's checksum does not match), NOSPC, FENCED, INVAL,
+                        * NOMEM, CLOSED. On an error of READ data is all zeros.
+                        * READ, SYNC of a chunk that does not exist: 0 with len_done 0. */
+    uint32_t len_done; /* READ: bytes of the range below the chunk's end */
+    uint64_t freed;    /* DELETE */
     /* private */
     struct hf_list link;
     struct hf_seg *seg;
@@ -99,9 +100,9 @@ struct hf_seg_stat {
 /* May block briefly in the backend's space(). */
 int hf_seg_stat(struct hf_seg *s, struct hf_seg_stat *ret);
 
-/* Lists chunks in the order of their ids, after `after` (NULL: from the start); blocking, on any thread. Sees
- * what is on the backend: what is not yet committed has the old length.
- * Calls fn until it returns non-zero. verify: reads and checks every block; status tells. */
+/* Lists chunks in the order of their ids, after `after` (NULL: from the start); blocking, on any
+ * thread. Sees what is on the backend: what is not yet committed has the old length. Calls fn until
+ * it returns non-zero. verify: reads and checks every block; status tells. */
 struct hf_seg_info {
     struct hf_chunk_id id;
     uint32_t len;
