@@ -25,97 +25,22 @@
  * A connection ends in steps: closed (no operation is started any more), both its operations back,
  * DOWN queued, DOWN raised on the loop, memory freed.
  */
-#include <nng/nng.h>
-#include <pthread.h>
+#include "transport_nng.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "holdfast/endian.h"
 #include "holdfast/err.h"
-#include "holdfast/map.h"
-#include "holdfast/wire.h"
-#include "transport.h"
 
-#define QUEUE_MSGS     64u
-#define QUEUE_BYTES    ((size_t)16 << 20)
-#define CONNS_MAX      4096u /* of one server; more are closed at once */
-#define LISTENERS_MAX  8u
-#define BUF_BYTES      ((size_t)32 << 10)
-#define SEND_IOV       8u /* nng's limit */
-#define HELLO_MS       10000
 #define DIAL_MS        10000
 #define BACKOFF_MIN_NS (10 * HF_NS_PER_MS)
 #define BACKOFF_MAX_NS (1000 * HF_NS_PER_MS)
-#define ACCEPT_WAIT_NS                                                                             \
-    (100 * HF_NS_PER_MS) /* after an error of accept, e.g. no descriptors left                     \
-                          */
-
-enum kind { KIND_MSG, KIND_UP, KIND_DOWN, KIND_RETRY };
-
-/* Guarded by mu, but for what the loop's thread alone frees. */
-struct conn {
-    struct hf_list link; /* of tr->conns */
-    struct st_tr *tr;
-    uint64_t id;
-    nng_stream *stream;
-    nng_aio *rx, *tx;
-    bool receiving, sending, closed;
-    bool deaf;                  /* has sent what is no frame */
-    struct hf_rpc_msg up, down; /* events, queued among the messages */
-
-    size_t have;             /* bytes in buf */
-    struct hf_rpc_msg *part; /* a message that is being received in place */
-    size_t part_have;
-    struct hf_msgq sendq;
-    size_t sent; /* bytes of the first message in sendq */
-    uint8_t buf[BUF_BYTES];
-};
-
-struct listener {
-    struct st_tr *tr;
-    nng_stream_listener *l;
-    nng_aio *aio;
-    bool accepting;
-};
-
-struct st_tr {
-    struct hf_tr base;
-    struct hf_loop *loop;
-    bool server;
-    struct hf_task task;
-    struct hf_timer retry_timer;
-    uint64_t backoff_ns;
-    struct hf_msgq draining; /* loop thread only, as the next two */
-    bool in_drain, destroyed;
-    nng_stream_dialer *dialer;
-    nng_aio *dial_aio;
-
-    pthread_mutex_t mu; /* guards all below, and the connections */
-    struct listener listeners[LISTENERS_MAX];
-    unsigned nlisteners;
-    struct hf_list conns;
-    struct hf_map by_id;
-    uint64_t next_id;
-    struct hf_msgq queue;
-    struct hf_rpc_msg retry; /* event: dial or accept again later */
-    bool retry_queued;
-    size_t queued_msgs, queued_bytes; /* received, not yet drained */
-    bool posted, paused, stopping;
-};
+/* After an error of accept, e.g. no descriptors left. */
+#define ACCEPT_WAIT_NS (100 * HF_NS_PER_MS)
 
 static struct st_tr *st_tr_of(struct hf_tr *base)
 {
     return hf_container_of(base, struct st_tr, base);
-}
-
-static void lock(struct st_tr *t)
-{
-    HF_ASSERT(pthread_mutex_lock(&t->mu) == 0);
-}
-
-static void unlock(struct st_tr *t)
-{
-    HF_ASSERT(pthread_mutex_unlock(&t->mu) == 0);
 }
 
 static int err_from_nng(int rv)
@@ -138,236 +63,28 @@ static int err_from_nng(int rv)
     }
 }
 
-/* ---- with mu held ---- */
-
-static void push(struct st_tr *t, struct hf_rpc_msg *m)
-{
-    hf_msgq_push(&t->queue, m);
-    if (t->posted || t->stopping)
-        return;
-    t->posted = true;
-    hf_loop_post(t->loop, &t->task);
-}
-
-/* The last step but one of a connection's end. */
-static void conn_down_if_idle(struct conn *c)
-{
-    if (c->closed && !c->receiving && !c->sending && c->down.kind == KIND_DOWN) {
-        c->down.kind = KIND_DOWN | 0x80; /* once */
-        push(c->tr, &c->down);
-    }
-}
-
-static void conn_close(struct conn *c)
-{
-    if (c->closed)
-        return;
-    c->closed = true;
-    nng_stream_close(c->stream);
-    hf_msgq_clear(&c->sendq);
-    conn_down_if_idle(c);
-}
-
-static void deliver(struct conn *c, struct hf_rpc_msg *m)
-{
-    m->kind = KIND_MSG;
-    m->peer = c->id;
-    c->tr->queued_msgs++;
-    c->tr->queued_bytes += m->len;
-    push(c->tr, m);
-}
-
-/* The length of the frame that begins at p, 0 if it is not one. */
-static size_t frame_len(const uint8_t *p)
-{
-    size_t len = hf_get_le32(p + 8);
-
-    return hf_get_le32(p) == HF_WIRE_MAGIC && len >= HF_WIRE_HEADER && len <= HF_WIRE_FRAME_MAX
-               ? len
-               : 0;
-}
-
-/* Cuts what is in buf into messages. False: no memory. */
-static bool cut(struct conn *c)
-{
-    size_t at = 0;
-
-    while (!c->part && c->have - at >= HF_WIRE_HEADER) {
-        size_t len = frame_len(c->buf + at), n;
-        struct hf_rpc_msg *m;
-
-        if (len == 0) { /* nothing after this makes sense; the owner will drop the peer */
-            c->deaf = true;
-            len = c->have - at;
-        }
-        n = c->have - at < len ? c->have - at : len;
-        if (n < len && len <= BUF_BYTES / 2)
-            break; /* small: the rest comes with what follows it */
-        m = hf_rpc_msg_plain(NULL, len);
-        if (!m)
-            return false;
-        memcpy(m->data, c->buf + at, n);
-        at += n;
-        if (n == len) {
-            deliver(c, m);
-        } else {
-            c->part = m;
-            c->part_have = n;
-        }
-    }
-    c->have -= at;
-    memmove(c->buf, c->buf + at, c->have);
-    return true;
-}
-
-static void receive(struct conn *c)
-{
-    struct st_tr *t = c->tr;
-    nng_iov iov[2];
-    unsigned n = 0;
-
-    if (c->receiving || c->closed || c->deaf || t->paused || t->stopping ||
-        t->queued_msgs >= QUEUE_MSGS || t->queued_bytes >= QUEUE_BYTES)
-        return;
-    if (c->part)
-        iov[n++] = (nng_iov){c->part->data + c->part_have, c->part->len - c->part_have};
-    iov[n++] = (nng_iov){c->buf + c->have, BUF_BYTES - c->have};
-    c->receiving = true;
-    (void)nng_aio_set_iov(c->rx, n, iov);
-    nng_stream_recv(c->stream, c->rx);
-}
-
-static void send_next(struct conn *c)
-{
-    nng_iov iov[SEND_IOV];
-    size_t skip = c->sent;
-    unsigned n = 0;
-
-    if (c->sending || c->closed || c->tr->stopping || c->sendq.n == 0)
-        return;
-    for (struct hf_rpc_msg *m = c->sendq.head; m && n < SEND_IOV; m = m->next) {
-        iov[n++] = (nng_iov){m->data + skip, m->len - skip};
-        skip = 0;
-    }
-    c->sending = true;
-    (void)nng_aio_set_iov(c->tx, n, iov);
-    nng_stream_send(c->stream, c->tx);
-}
-
+/* With mu held. */
 static void retry_later(struct st_tr *t)
 {
     if (t->retry_queued)
         return;
     t->retry_queued = true;
-    push(t, &t->retry);
+    st_push(t, &t->retry);
 }
 
 /* ---- nng's threads ---- */
-
-static void on_received(void *arg)
-{
-    struct conn *c = arg;
-    struct st_tr *t = c->tr;
-    int rv = nng_aio_result(c->rx);
-    size_t n = nng_aio_count(c->rx), into = 0;
-
-    lock(t);
-    c->receiving = false;
-    nng_aio_set_timeout(c->rx, NNG_DURATION_INFINITE);
-    if (rv == 0 && !c->closed) {
-        if (c->part) {
-            into = c->part->len - c->part_have < n ? c->part->len - c->part_have : n;
-            c->part_have += into;
-            if (c->part_have == c->part->len) {
-                deliver(c, c->part);
-                c->part = NULL;
-            }
-        }
-        c->have += n - into;
-        if (!cut(c))
-            conn_close(c);
-    } else {
-        conn_close(c);
-    }
-    receive(c);
-    conn_down_if_idle(c);
-    unlock(t);
-}
-
-static void on_sent(void *arg)
-{
-    struct conn *c = arg;
-    struct st_tr *t = c->tr;
-    size_t n = nng_aio_count(c->tx);
-
-    lock(t);
-    c->sending = false;
-    if (nng_aio_result(c->tx) != 0)
-        conn_close(c);
-    if (!c->closed)
-        c->sent += n;
-    while (c->sendq.head && c->sent >= c->sendq.head->len) {
-        c->sent -= c->sendq.head->len;
-        hf_rpc_msg_unref(hf_msgq_pop(&c->sendq));
-    }
-    send_next(c);
-    conn_down_if_idle(c);
-    unlock(t);
-}
-
-static void conn_free(struct conn *c)
-{
-    nng_aio_free(c->rx);
-    nng_aio_free(c->tx);
-    if (c->stream)
-        nng_stream_free(c->stream);
-    hf_rpc_msg_unref(c->part);
-    hf_msgq_clear(&c->sendq);
-    free(c);
-}
-
-/* Takes the stream. */
-static void conn_new(struct st_tr *t, nng_stream *stream)
-{
-    struct conn *c = calloc(1, sizeof(*c));
-    bool ok;
-
-    if (!c) {
-        nng_stream_free(stream);
-        return;
-    }
-    c->tr = t;
-    c->stream = stream;
-    c->up.kind = KIND_UP;
-    c->down.kind = KIND_DOWN;
-    ok = nng_aio_alloc(&c->rx, on_received, c) == 0 && nng_aio_alloc(&c->tx, on_sent, c) == 0;
-    lock(t);
-    c->id = c->up.peer = c->down.peer = t->next_id;
-    ok = ok && !t->stopping && t->by_id.len < CONNS_MAX && hf_map_put(&t->by_id, c->id, c) == 0;
-    if (ok) {
-        t->next_id++;
-        hf_list_push_back(&t->conns, &c->link);
-        nng_aio_set_timeout(c->rx, t->server ? HELLO_MS : NNG_DURATION_INFINITE);
-        nng_aio_set_timeout(c->tx, NNG_DURATION_INFINITE);
-        push(t, &c->up);
-        receive(c);
-    }
-    unlock(t);
-    if (!ok)
-        conn_free(c);
-}
 
 static void on_dialed(void *arg)
 {
     struct st_tr *t = arg;
 
     if (nng_aio_result(t->dial_aio) == 0) {
-        conn_new(t, nng_aio_get_output(t->dial_aio, 0));
+        st_conn_new(t, nng_aio_get_output(t->dial_aio, 0));
         return;
     }
-    lock(t);
+    st_lock(t);
     retry_later(t);
-    unlock(t);
+    st_unlock(t);
 }
 
 static void accept_next(struct listener *l)
@@ -384,14 +101,14 @@ static void on_accepted(void *arg)
     int rv = nng_aio_result(l->aio);
 
     if (rv == 0)
-        conn_new(l->tr, nng_aio_get_output(l->aio, 0));
-    lock(l->tr);
+        st_conn_new(l->tr, nng_aio_get_output(l->aio, 0));
+    st_lock(l->tr);
     l->accepting = false;
     if (rv == 0)
         accept_next(l);
     else
         retry_later(l->tr);
-    unlock(l->tr);
+    st_unlock(l->tr);
 }
 
 /* ---- the loop's thread ---- */
@@ -404,10 +121,10 @@ static void on_retry(struct hf_timer *timer)
         nng_stream_dialer_dial(t->dialer, t->dial_aio);
         return;
     }
-    lock(t);
+    st_lock(t);
     for (unsigned i = 0; i < t->nlisteners; i++)
         accept_next(&t->listeners[i]);
-    unlock(t);
+    st_unlock(t);
 }
 
 static void retry(struct st_tr *t)
@@ -427,11 +144,11 @@ static void raise_down(struct st_tr *t, struct hf_rpc_msg *m)
     struct conn *c = hf_container_of(m, struct conn, down);
     uint64_t id = c->id;
 
-    lock(t);
+    st_lock(t);
     hf_list_remove(&c->link);
     (void)hf_map_del(&t->by_id, id);
-    unlock(t);
-    conn_free(c);
+    st_unlock(t);
+    st_conn_free(c);
     t->base.ev->down(t->base.arg, id);
     if (!t->destroyed && !t->server)
         retry(t);
@@ -448,9 +165,9 @@ static void raise_event(struct st_tr *t, struct hf_rpc_msg *m)
         t->base.ev->up(t->base.arg, &t->base, m->peer);
         break;
     case KIND_RETRY:
-        lock(t);
+        st_lock(t);
         t->retry_queued = false;
-        unlock(t);
+        st_unlock(t);
         retry(t);
         break;
     default:
@@ -462,7 +179,7 @@ static void raise_event(struct st_tr *t, struct hf_rpc_msg *m)
 static void receive_all(struct st_tr *t)
 {
     HF_LIST_FOREACH(it, &t->conns)
-    receive(hf_container_of(it, struct conn, link));
+    st_conn_receive(hf_container_of(it, struct conn, link));
 }
 
 static void drain(struct hf_task *task)
@@ -471,13 +188,13 @@ static void drain(struct hf_task *task)
     struct hf_rpc_msg *m;
     bool full;
 
-    lock(t);
+    st_lock(t);
     t->posted = false;
     t->draining = t->queue;
     t->queue = (struct hf_msgq){0};
     full = t->queued_msgs >= QUEUE_MSGS || t->queued_bytes >= QUEUE_BYTES;
     t->queued_msgs = t->queued_bytes = 0;
-    unlock(t);
+    st_unlock(t);
     t->in_drain = true;
     while (!t->destroyed && (m = hf_msgq_pop(&t->draining)) != NULL)
         raise_event(t, m);
@@ -487,9 +204,9 @@ static void drain(struct hf_task *task)
         return;
     }
     if (full) {
-        lock(t);
+        st_lock(t);
         receive_all(t);
-        unlock(t);
+        st_unlock(t);
     }
 }
 
@@ -498,14 +215,14 @@ static void st_send(struct hf_tr *base, uint64_t peer, struct hf_rpc_msg *m)
     struct st_tr *t = st_tr_of(base);
     struct conn *c;
 
-    lock(t);
+    st_lock(t);
     c = hf_map_get(&t->by_id, peer);
     if (c && !c->closed) {
         hf_msgq_push(&c->sendq, m);
-        send_next(c);
+        st_conn_send(c);
         m = NULL;
     }
-    unlock(t);
+    st_unlock(t);
     hf_rpc_msg_unref(m);
 }
 
@@ -513,11 +230,11 @@ static void st_pause(struct hf_tr *base, bool paused)
 {
     struct st_tr *t = st_tr_of(base);
 
-    lock(t);
+    st_lock(t);
     t->paused = paused;
     if (!paused)
         receive_all(t);
-    unlock(t);
+    st_unlock(t);
 }
 
 static void st_drop(struct hf_tr *base, uint64_t peer)
@@ -525,11 +242,11 @@ static void st_drop(struct hf_tr *base, uint64_t peer)
     struct st_tr *t = st_tr_of(base);
     struct conn *c;
 
-    lock(t);
+    st_lock(t);
     c = hf_map_get(&t->by_id, peer);
     if (c)
-        conn_close(c);
-    unlock(t);
+        st_conn_close(c);
+    st_unlock(t);
 }
 
 static void queue_clear(struct hf_msgq *q)
@@ -547,11 +264,11 @@ static void st_close(struct hf_tr *base)
     struct st_tr *t = st_tr_of(base);
     struct hf_list *first;
 
-    lock(t);
+    st_lock(t);
     t->stopping = true; /* nothing is started from here on */
     HF_LIST_FOREACH(it, &t->conns)
-    conn_close(hf_container_of(it, struct conn, link));
-    unlock(t);
+    st_conn_close(hf_container_of(it, struct conn, link));
+    st_unlock(t);
     if (t->dialer)
         nng_stream_dialer_close(t->dialer);
     nng_aio_stop(t->dial_aio);
@@ -571,7 +288,7 @@ static void st_close(struct hf_tr *base)
     queue_clear(&t->draining); /* before the connections, which hold some of the events */
     queue_clear(&t->queue);
     while ((first = hf_list_pop_front(&t->conns)) != NULL)
-        conn_free(hf_container_of(first, struct conn, link));
+        st_conn_free(hf_container_of(first, struct conn, link));
     hf_timer_cancel(&t->retry_timer);
     hf_loop_cancel(t->loop, &t->task);
     hf_map_fini(&t->by_id);
@@ -614,10 +331,10 @@ static int st_listen(struct hf_tr *base, const char *url, char *ret_url, size_t 
         (void)snprintf(ret_url, ret_size, "%.*s:%d", (int)(port - url), url, bound);
     else
         (void)snprintf(ret_url, ret_size, "%s", url);
-    lock(t);
+    st_lock(t);
     t->nlisteners++;
     accept_next(l);
-    unlock(t);
+    st_unlock(t);
     return 0;
 }
 
