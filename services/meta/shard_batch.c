@@ -12,6 +12,7 @@
 #define BATCH_BYTES        (192u << 10) /* a batch is cut here; one operation adds at most ~200 KiB */
 #define CHECKPOINT_NS_HIGH (10 * HF_NS_PER_MS) /* above: make checkpoints smaller */
 #define CHECKPOINT_NS_LOW  (4 * HF_NS_PER_MS)
+#define CHANGES_START      2048 /* until this disk is known */
 #define CHANGES_MIN        512
 
 /* Field tags of hf.Record (record.proto), written by hand so that events are packed as they happen
@@ -365,7 +366,8 @@ int batch_init(struct shard *s)
     hf_list_init(&s->spare);
     hf_list_init(&s->queue);
     s->next_seq = 1;
-    s->changes_limit = s->conf.checkpoint_changes;
+    s->changes_limit =
+        s->conf.checkpoint_changes < CHANGES_START ? s->conf.checkpoint_changes : CHANGES_START;
     s->flush.fn = on_flush;
     hf_timer_init(&s->lazy_timer, s->conf.loop, on_lazy);
     hf_timer_init(&s->idle_timer, s->conf.loop, on_idle);

@@ -14,6 +14,22 @@ uint32_t hf_layout_nchunks(const struct hf_layout *l)
     return l->nranges ? l->ranges[l->nranges - 1].to : 0;
 }
 
+uint64_t hf_layout_bytes(const struct hf_layout *l, uint64_t size)
+{
+    uint64_t bytes = 0;
+
+    for (unsigned k = 0; k < l->nranges; k++) {
+        uint64_t from = (uint64_t)l->ranges[k].from * l->chunk_bytes;
+        uint64_t to = (uint64_t)l->ranges[k].to * l->chunk_bytes;
+
+        if (to > size)
+            to = size;
+        if (from < to)
+            bytes += to - from;
+    }
+    return bytes;
+}
+
 /* Puts a range among the others; there may be one too many afterwards. */
 static unsigned range_insert(struct hf_range r[HF_RANGES_MAX + 1], unsigned n, struct hf_range add)
 {

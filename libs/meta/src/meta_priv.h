@@ -173,6 +173,8 @@ int hf_place_pick(struct hf_place *p, uint64_t random, struct hf_layout *ret);
 bool hf_layout_reserve(struct hf_layout *l, uint64_t offset, uint64_t end);
 /* The end of the last range. */
 uint32_t hf_layout_nchunks(const struct hf_layout *l);
+/* Bytes below `size` that the ranges cover: an upper bound of what is stored. */
+uint64_t hf_layout_bytes(const struct hf_layout *l, uint64_t size);
 /* The first piece of what has to be trimmed: it lies in one range. false: nothing. */
 bool hf_layout_stale(const struct hf_layout *l, uint64_t *ret_from, uint64_t *ret_to);
 /* The file gets shorter: notes what has to be trimmed. */

@@ -25,8 +25,14 @@ static void written(struct hf_inode *i, const Hf__Cred *c, uint64_t end, int64_t
 {
     if (end > i->size)
         i->size = end;
-    if (i->kind == HF_KIND_CHUNKS && hf_round_up(end, ALLOC_CHUNKED) > i->allocated)
-        i->allocated = hf_round_up(end, ALLOC_CHUNKED);
+    if (i->kind == HF_KIND_CHUNKS) {
+        uint64_t most = hf_round_up(hf_layout_bytes(&i->lay, i->size), ALLOC_CHUNKED);
+
+        if (hf_round_up(end, ALLOC_CHUNKED) > i->allocated)
+            i->allocated = hf_round_up(end, ALLOC_CHUNKED);
+        if (i->allocated > most)
+            i->allocated = most;
+    }
     hf_kill_suid(i, c);
     hf_touch(i, now_ns, true);
 }

@@ -484,6 +484,7 @@ BOTH_STORES(data, very_sparse)
         cr_ok(write_at(&x, at[k], 1, 2, &p));
         cr_ok(write_end(&x, at[k], 1, 1, 1, &e));
         cr_assert(e->obj->after->size == at[k] + 1);
+        cr_assert(e->obj->after->allocated <= (k + 1) * 2 * CHUNK, "holes take no space");
     }
     cr_status(write_at(&x, HF_META_FILE_MAX, 1, 2, &p), HF_E_FBIG);
     cr_ok(truncate_rep(&x, (UINT64_C(1) << 31) + 1, &sp));
