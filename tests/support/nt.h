@@ -98,6 +98,7 @@ struct nt_set {
 struct nt_node {
     char dir[256];    /* holds conf.yml, log, data/ */
     char extra[1024]; /* further configuration lines */
+    char hot[128];    /* backend of the first pool, if not the default */
     int port, mount_port;
     pid_t pid;
     bool foreign; /* --server: cannot be restarted, lacks the CLI */

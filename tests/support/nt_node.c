@@ -82,8 +82,11 @@ static void write_conf(struct nt_node *n)
         perror(path);
         exit(1);
     }
-    fprintf(f, "node:\n  dir: %s/data\nnfs:\n  listen: 127.0.0.1:%d\n%s", n->dir, n->port,
-            n->extra);
+    fprintf(f, "node:\n  dir: %s/data\n", n->dir);
+    if (n->hot[0] != '\0') {
+        fprintf(f, "  pools: [\"hot:%s:2\", \"cold:posix:1\"]\n", n->hot);
+    }
+    fprintf(f, "nfs:\n  listen: 127.0.0.1:%d\n%s", n->port, n->extra);
     fclose(f);
 }
 

@@ -147,7 +147,7 @@ void seg_commit(struct seg_chunk *c)
     seg_io_submit(c, &k->io, hf_fault(c->seg->o.faults, HF_FAULT_SEG_HEADER));
 }
 
-static void mark_done(struct seg_io *io)
+static void copy_done(struct seg_io *io)
 {
     struct commit *k = io->arg;
     struct seg_chunk *c = k->c;
@@ -162,6 +162,27 @@ static void mark_done(struct seg_io *io)
         seg_age_leave(c);
     if (!seg_punch(c))
         seg_pump(c);
+}
+
+/* The older header has served: the durable one takes its place too, so that decay of one header is
+ * not taken for a commit that was cut off, and old or no content for the present one. Torn by a
+ * crash, the copy is only invalid. */
+static void mark_done(struct seg_io *io)
+{
+    struct commit *k = io->arg;
+    struct seg_chunk *c = k->c;
+
+    if (io->io.status) {
+        copy_done(io);
+        return;
+    }
+    seg_header_make_copy(k->buf);
+    k->io.io = (struct hf_be_io){.op = HF_BE_WRITE,
+                                 .offset = (uint64_t)c->place * SEG_HDR_BYTES,
+                                 .data = k->buf,
+                                 .len = SEG_HDR_BYTES};
+    k->io.done = copy_done;
+    seg_io_submit(c, &k->io, 0);
 }
 
 void seg_mark(struct seg_chunk *c)

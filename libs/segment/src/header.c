@@ -3,7 +3,7 @@
  * Headers as bytes. Little-endian:
  *   0    magic "HFCHUNK1"          24  fence u32         56  crc32c of bytes 512..4095
  *   8    version u32               28  length u32        508 crc32c of bytes 0..507
- *   12   flags u32 (1 = clean)     32  fresh u64         512 64 entries of 16 bytes:
+ *   12   flags: 1 clean, 2 copy    32  fresh u64         512 64 entries of 16 bytes:
  *   16   sequence u64              40  ino, index, gen       length u32, crc32c u32, slot u8, zeros
  * The flags lie in the first sector, which is valid on its own given the crc of the rest in it: a
  * clean mark rewrites only this sector.
@@ -15,6 +15,7 @@
 
 #define VERSION     1u
 #define FLAG_CLEAN  1u
+#define FLAG_COPY   2u
 #define ENTRY_BYTES 16u
 
 static const char magic[8] = {'H', 'F', 'C', 'H', 'U', 'N', 'K', '1'};
@@ -49,7 +50,7 @@ void seg_header_encode(const struct hf_chunk_id *id, const struct seg_header *h,
     memset(buf, 0, SEG_HDR_BYTES);
     memcpy(buf, magic, sizeof(magic));
     hf_put_le32(buf + 8, VERSION);
-    hf_put_le32(buf + 12, h->clean ? FLAG_CLEAN : 0);
+    hf_put_le32(buf + 12, (h->clean ? FLAG_CLEAN : 0) | (h->copy ? FLAG_COPY : 0));
     hf_put_le64(buf + 16, h->seq);
     hf_put_le32(buf + 24, h->fence);
     hf_put_le32(buf + 28, h->len);
@@ -67,6 +68,12 @@ void seg_header_encode(const struct hf_chunk_id *id, const struct seg_header *h,
         p[8] = h->e[b].slot;
     }
     hf_put_le32(buf + 56, hf_crc32c(0, buf + SEG_MARK_BYTES, SEG_HDR_BYTES - SEG_MARK_BYTES));
+    hf_put_le32(buf + 508, hf_crc32c(0, buf, 508));
+}
+
+void seg_header_make_copy(uint8_t buf[SEG_HDR_BYTES])
+{
+    hf_put_le32(buf + 12, hf_get_le32(buf + 12) | FLAG_COPY);
     hf_put_le32(buf + 508, hf_crc32c(0, buf, 508));
 }
 
@@ -111,6 +118,7 @@ int seg_header_decode(const struct hf_chunk_id *id, const uint8_t buf[SEG_HDR_BY
         return HF_E_VERSION;
     memset(ret, 0, sizeof(*ret));
     ret->clean = (hf_get_le32(buf + 12) & FLAG_CLEAN) != 0;
+    ret->copy = (hf_get_le32(buf + 12) & FLAG_COPY) != 0;
     ret->seq = hf_get_le64(buf + 16);
     ret->fence = hf_get_le32(buf + 24);
     ret->len = hf_get_le32(buf + 28);
@@ -134,11 +142,17 @@ int seg_header_pick(const struct hf_chunk_id *id, const uint8_t *two, struct seg
     if (rc[0] == HF_E_VERSION || rc[1] == HF_E_VERSION)
         return HF_E_VERSION;
     if (rc[0] && rc[1]) {
-        /* The first commit goes to place 0. As long as place 1 was never written, a broken place 0
-         * is a first commit that was cut off. */
+        /* The first commit goes to place 0. As long as place 1 was never written (a clean mark
+         * fills it), a broken place 0 is a first commit that was cut off. */
         return rc[1] == HF_E_NOENT ? HF_E_NOENT : HF_E_CORRUPT;
     }
     place = rc[0] || (!rc[1] && h[1].seq > h[0].seq) ? 1 : 0;
+    if (!rc[0] && !rc[1] && h[0].seq == h[1].seq) {
+        /* The original has been synced, for that is when a copy is made; the copy may not be on
+         * disk yet. */
+        place = h[0].copy ? 1 : 0;
+        h[place].clean = true;
+    }
     *newest = h[place];
     *ret_place = place;
     *ret_other = rc[1 - place];

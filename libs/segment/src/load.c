@@ -85,7 +85,7 @@ static void fall_back(struct load *ld)
     ld->newest = ld->other_status == 0 ? ld->other : none;
     ld->newest.seq = seq;
     ld->newest.fresh = 0;
-    ld->newest.clean = false;
+    ld->newest.clean = ld->newest.copy = false;
     seg_set_header(ld->c, &ld->newest);
     seg_header_encode(&ld->c->id, &ld->newest, ld->buf);
     step(ld, HF_BE_WRITE, (uint64_t)ld->place * SEG_HDR_BYTES, SEG_HDR_BYTES, repair_written);
@@ -169,6 +169,12 @@ static void headers_read(struct seg_io *io)
         return;
     }
     seg_set_header(c, &ld->newest);
+    if (ld->newest.copy) { /* the original has decayed: the copy must be on disk before its place is
+                              used */
+        seg_report(c, ~0u, HF_E_CORRUPT, "a header has decayed; its copy is used");
+        step(ld, HF_BE_SYNC, 0, 0, repaired);
+        return;
+    }
     c->seq = ld->newest.seq;
     c->place = ld->place ^ 1u;
     c->exists = c->marked = true;

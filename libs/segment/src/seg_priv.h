@@ -30,7 +30,8 @@
  * torn commit from decay, so a header that is known to be durable is marked clean when the chunk
  * has been idle (writeback_ms, eviction, close): its first 512 bytes are written again with the
  * flag. A disk writes sectors whole, so this needs no sync: with or without the flag the header is
- * the same. A clean header is never second-guessed: a block that does not match is CORRUPT.
+ * the same. Then it is copied over the older header, so that either one may decay. A clean header
+ * is never second-guessed: a block that does not match is CORRUPT.
  *
  * A chunk's operations wait in one queue. Reads run together, writes of different blocks run
  * together, reads and writes never do; a commit runs beside reads; TRUNC and DELETE run alone.
@@ -61,6 +62,7 @@ struct seg_header {
     uint64_t fresh; /* bit per block: its entry differs from the header before */
     uint32_t fence, len;
     bool clean;
+    bool copy; /* of the header in the other place, made with the clean mark */
     struct seg_entry e[HF_SEG_BLOCKS];
 };
 
@@ -154,6 +156,8 @@ void seg_object_id(const struct hf_chunk_id *id, uint8_t ret[HF_BE_ID_BYTES]);
 bool seg_object_id_parse(const uint8_t *be_id, struct hf_chunk_id *ret);
 void seg_header_encode(const struct hf_chunk_id *id, const struct seg_header *h,
                        uint8_t buf[SEG_HDR_BYTES]);
+/* Flags an encoded header as a copy of the one in the other place. */
+void seg_header_make_copy(uint8_t buf[SEG_HDR_BYTES]);
 /* NOENT: all zeros; CORRUPT: not a valid header of this chunk; VERSION: valid, of a later format.
  */
 int seg_header_decode(const struct hf_chunk_id *id, const uint8_t buf[SEG_HDR_BYTES],
