@@ -4,6 +4,11 @@
 # answered, everything is on disk when this returns.
 set -euo pipefail
 
+case "${1:-}" in
+'') ;;
+-h | --help) sed -n '3,4s/^# //p' "$0"; exit 0 ;;
+*) echo "down: '$1' is not understood; see --help" >&2; exit 2 ;;
+esac
 dir=${HOLDFAST_DIR:-./.holdfast}
 lock=$dir/lock
 pid=$(head -1 "$lock" 2>/dev/null || true)
