@@ -8,9 +8,8 @@
 set -euo pipefail
 
 build=(build-essential cmake ninja-build pkg-config ccache rpcsvc-proto
-  libevent-dev libnng-dev liblmdb-dev librdkafka-dev protobuf-c-compiler protobuf-compiler libprotobuf-c-dev
-  libtirpc-dev libcyaml-dev libyaml-dev libjansson-dev libfuse3-dev libsqlite3-dev libssl-dev libisal-dev
-  libsodium-dev)
+  libevent-dev libnng-dev liblmdb-dev protobuf-c-compiler protobuf-compiler libprotobuf-c-dev
+  libtirpc-dev libcyaml-dev libyaml-dev libjansson-dev libisal-dev libsodium-dev)
 test=(libcriterion-dev libnfs-dev libnfs-utils python3 git
   clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev cppcheck
   nfs-ganesha nfs-ganesha-vfs rpcbind user-mode-linux nfs-common kmod iproute2 stress-ng fio unicode-data)
@@ -20,7 +19,7 @@ build) want=("${build[@]}") ;;
 test) want=("${test[@]}") ;;
 all) want=("${build[@]}" "${test[@]}") ;;
 *)
-  sed -n '3,7p' "$0" >&2
+  sed -n '3,7s/^# //p' "$0" >&2
   exit 2
   ;;
 esac
