@@ -39,7 +39,10 @@ static const struct hf_conf_key keys[] = {
 static const char usage[] =
     "Usage: holdfast-meta [--config FILE] [flags]\n"
     "Serves the metadata shards of a Holdfast file system to gateways and clients.\n"
-    "Every key is also a flag and an environment variable (HOLDFAST_META_DIR).\n\n";
+    "Every key is also a flag and an environment variable: meta: {dir: D} = --meta-dir D =\n"
+    "HOLDFAST_META_DIR=D. Flags win over environment, environment over file.\n\n"
+    "  --version\n"
+    "        print the version and exit\n";
 
 /* ---- the map of a new file system ---- */
 
@@ -208,8 +211,13 @@ static int configure(struct process *p, struct hf_conf *c, int argc, char **argv
 {
     const char *bad = NULL;
     char err[1024];
-    int next, rc = hf_conf_load(c, NULL, envp, argc, argv, &next, err, sizeof(err));
+    int next, rc;
 
+    if (argc > 1 && strcmp(argv[1], "--version") == 0) {
+        (void)hf_buf_printf(out, "holdfast-meta %s\n", HF_VERSION);
+        return HF_E_CANCELED;
+    }
+    rc = hf_conf_load(c, NULL, envp, argc, argv, &next, err, sizeof(err));
     if (rc == HF_E_CANCELED) {
         (void)hf_buf_printf(out, "%s", usage);
         (void)hf_conf_help(c, out);

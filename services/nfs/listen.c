@@ -176,12 +176,12 @@ static int open_one(struct hf_nfssvc *s, const char *item, size_t len, char *err
         (void)snprintf(err, err_bytes,
                        "nfs.listen: \"%.*s\" is not address:port (at most %u of them)", (int)len,
                        item, NFS_LISTENERS);
-        return HF_E_INVAL;
+        return HF_E_CONF;
     }
     rc = getaddrinfo(host, port, &hints, &ai);
     if (rc != 0) {
         (void)snprintf(err, err_bytes, "nfs.listen: %.*s: %s", (int)len, item, gai_strerror(rc));
-        return HF_E_INVAL;
+        return HF_E_CONF;
     }
     l->fd = open_socket(ai);
     freeaddrinfo(ai);

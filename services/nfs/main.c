@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "holdfast/assert.h"
@@ -26,6 +27,14 @@ static const struct hf_conf_key keys[] = {
 #include "process.def"
 #undef X
 };
+
+static const char usage[] =
+    "Usage: holdfast-nfs [--config FILE] [flags]\n"
+    "Serves the exports of a Holdfast file system over NFSv3.\n"
+    "Every key is also a flag and an environment variable: nfs: {listen: A} = --nfs-listen A =\n"
+    "HOLDFAST_NFS_LISTEN=A. Flags win over environment, environment over file.\n\n"
+    "  --version\n"
+    "        print the version and exit\n";
 
 static int serve(const struct config *c, const sigset_t *signals, char *err, size_t err_bytes)
 {
@@ -72,13 +81,20 @@ int main(int argc, char **argv)
 
     if (rc)
         return EXIT_FAILURE;
+    if (argc > 1 && strcmp(argv[1], "--version") == 0) {
+        (void)printf("holdfast-nfs %s\n", HF_VERSION);
+        hf_conf_free(conf);
+        return 0;
+    }
     rc = hf_conf_load(conf, NULL, environ, argc, argv, &next, err, sizeof(err));
     if (rc == HF_E_CANCELED) {
         rc = hf_conf_help(conf, &help);
-        (void)printf("usage: holdfast-nfs [--config FILE] [--KEY VALUE]...\n%.*s", (int)help.len,
-                     (const char *)help.data);
+        (void)printf("%s%.*s", usage, (int)help.len, (const char *)help.data);
     } else if (rc) {
         (void)fprintf(stderr, "holdfast-nfs: %s\n", err);
+        rc = 2;
+    } else if (next < argc) {
+        (void)fprintf(stderr, "holdfast-nfs: '%s' is not a flag; see --help\n", argv[next]);
         rc = 2;
     } else {
         /* Before any thread exists, so that all of them leave these to sigwait. */
@@ -90,7 +106,7 @@ int main(int argc, char **argv)
         rc = serve(&c, &signals, err, sizeof(err));
         if (rc)
             (void)fprintf(stderr, "holdfast-nfs: %s\n", err);
-        rc = rc ? EXIT_FAILURE : 0;
+        rc = rc == HF_E_CONF ? 2 : rc ? EXIT_FAILURE : 0;
     }
     hf_buf_fini(&help);
     hf_conf_free(conf);

@@ -38,7 +38,10 @@ static const struct hf_conf_key keys[] = {
 static const char usage[] =
     "Usage: holdfast-segment [--config FILE] [flags]\n"
     "Serves segments of file data to gateways and clients.\n"
-    "Every key is also a flag and an environment variable (HOLDFAST_SEGMENT_DIR).\n\n";
+    "Every key is also a flag and an environment variable: segment: {dir: D} = --segment-dir D =\n"
+    "HOLDFAST_SEGMENT_DIR=D. Flags win over environment, environment over file.\n\n"
+    "  --version\n"
+    "        print the version and exit\n";
 
 /* "3" or "3:delay(ms=1)+posix" */
 static int parse_segment(const char *item, struct hf_segsvc_segment *ret)
@@ -142,8 +145,13 @@ static int configure(struct process *p, struct hf_conf *c, int argc, char **argv
 {
     const char *bad = NULL;
     char err[1024];
-    int next, rc = hf_conf_load(c, NULL, envp, argc, argv, &next, err, sizeof(err));
+    int next, rc;
 
+    if (argc > 1 && strcmp(argv[1], "--version") == 0) {
+        (void)hf_buf_printf(out, "holdfast-segment %s\n", HF_VERSION);
+        return HF_E_CANCELED;
+    }
+    rc = hf_conf_load(c, NULL, envp, argc, argv, &next, err, sizeof(err));
     if (rc == HF_E_CANCELED) {
         (void)hf_buf_printf(out, "%s", usage);
         (void)hf_conf_help(c, out);
