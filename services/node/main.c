@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * holdfast-node: a whole file system in one process. Exit status: 0 stopped cleanly, 1 problems
- * found
- * (--fsck) or could not start, 2 bad configuration.
+ * holdfast-node: a whole file system in one process. Exit status: 0 stopped cleanly, 1 could not
+ * start or --fsck found problems, 2 bad configuration, 70 an I/O error of log or LMDB (node.c).
  */
 #include <stdio.h>
 

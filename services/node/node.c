@@ -21,11 +21,10 @@ static const char usage[] =
     "Runs a Holdfast file system on this machine: metadata shards, segment server and NFS gateway "
     "in one\n"
     "process. Everything is kept below --node-dir, which is made if missing.\n\n"
-    "  -c, --config FILE   YAML file with the keys below, by section\n"
     "      --fsck          check the file system in --node-dir (it must not be running) and exit\n"
     "      --json          with --fsck: print JSON\n"
     "      --version       print the version and exit\n"
-    "      --help          print this and exit\n\n"
+    "\n"
     "Every key is also a flag and an environment variable: nfs: {listen: A} = --nfs-listen A =\n"
     "HOLDFAST_NFS_LISTEN=A. Flags win over environment, environment over file.\n\n";
 
@@ -228,7 +227,8 @@ static int start(struct hf_node *n, struct hf_buf *out)
     if (rc == 0)
         rc = node_plan_make(&n->keys, n->env, &n->arena, &n->plan, err, sizeof(err));
     if (rc == 0)
-        rc = hf_logger_new(2, n->plan.level, &n->log);
+        rc =
+            hf_logger_new(2, n->fsck && n->plan.level < HF_WARN ? HF_WARN : n->plan.level, &n->log);
     if (rc == 0)
         rc = lock_dir(n, err, sizeof(err));
     if (rc == 0) {
