@@ -44,7 +44,7 @@ static int help(int argc, char **argv)
 {
     const struct cli_command *c;
 
-    if (argc < 2) {
+    if (argc < 2 || strcmp(argv[1], "help") == 0) {
         usage(stdout);
         return CLI_OK;
     }

@@ -226,6 +226,22 @@ static int parse_add(struct add_args *a, int argc, char **argv)
     return CLI_OK;
 }
 
+/* What the shard's answer means for an export; the errors are named after files. */
+static const char *reason(int rc)
+{
+    switch (rc) {
+    case HF_E_EXIST:
+        return "it is exported already; remove it first";
+    case HF_E_NOENT:
+        return "there is no such export";
+    case HF_E_INVAL:
+        return "PATH and --dir begin with / and do not end with one; a client is an address, "
+               "address/prefix or *";
+    default:
+        return hf_err_text(rc);
+    }
+}
+
 static int add(const struct cli *cli, struct cli_node *n, const struct add_args *a)
 {
     Hf__ExportSetReq req = HF__EXPORT_SET_REQ__INIT;
@@ -236,7 +252,7 @@ static int add(const struct cli *cli, struct cli_node *n, const struct add_args 
     req.entry = &entry;
     rc = cli_node_meta_call(n, &hf__meta__descriptor, "ExportSet", &req.base, CALL_SEC, &rep);
     if (rc != 0) {
-        return cli_fail(CLI_PROBLEM, "cannot add export %s: %s", entry.path, hf_err_text(rc));
+        return cli_fail(CLI_PROBLEM, "cannot add export %s: %s", entry.path, reason(rc));
     }
     if (cli->json) {
         const Hf__ExportSetRep *r = (const Hf__ExportSetRep *)rep;
@@ -259,7 +275,7 @@ static int drop(const struct cli *cli, struct cli_node *n, char *path)
     req.path = path;
     rc = cli_node_meta_call(n, &hf__meta__descriptor, "ExportDel", &req.base, CALL_SEC, &rep);
     if (rc != 0) {
-        return cli_fail(CLI_PROBLEM, "cannot remove export %s: %s", path, hf_err_text(rc));
+        return cli_fail(CLI_PROBLEM, "cannot remove export %s: %s", path, reason(rc));
     }
     protobuf_c_message_free_unpacked(rep, NULL);
     if (cli->json) {
