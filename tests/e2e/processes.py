@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The services as processes of their own, over ipc: holdfast-segment, holdfast-meta and holdfast-nfs serve one
+file system; each is killed -9 in turn, while files come and go, and the others carry on with the new one."""
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+import harness
+
+
+class Cluster:
+    def __init__(self):
+        self.dir = tempfile.mkdtemp(prefix="hf-procs.")
+        os.mkdir(self.path("seg"))
+        self.port = harness.free_port()
+        seg, meta = f"ipc://{self.path('seg.sock')}", f"ipc://{self.path('meta.sock')}"
+        self.commands = {
+            "segment": ["--segment-dir", self.path("seg"), "--segment-listen", seg, "--segment-segments", "1,2"],
+            "meta": ["--meta-dir", self.path("meta"), "--meta-listen", meta, "--meta-segments",
+                     f"hot:1:{seg},hot:2:{seg}"],
+            "nfs": ["--meta-url", meta, "--nfs-listen", f"127.0.0.1:{self.port}"],
+        }
+        self.running = {}
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def start(self, name):
+        with open(self.path(name + ".log"), "ab") as log:
+            self.running[name] = subprocess.Popen(
+                [os.path.join(harness.bin_dir(), "holdfast-" + name), *self.commands[name]], stdout=log, stderr=log)
+
+    def end(self, name, sig):
+        p = self.running.pop(name)
+        p.send_signal(sig)
+        return p.wait(timeout=60)
+
+    def url(self, name):
+        return f"nfs://127.0.0.1/main/{name}?nfsport={self.port}&mountport={self.port}&version=3"
+
+    def serves(self):
+        return harness.mount_status("127.0.0.1", self.port, "/main") == 0
+
+    def put(self, name, data):
+        src = self.path("src")
+        with open(src, "wb") as f:
+            f.write(data)
+        subprocess.run(["nfs-cp", src, self.url(name)], check=True, stdout=subprocess.DEVNULL, timeout=60)
+
+    def get(self, name):
+        return subprocess.run(["nfs-cat", self.url(name)], check=True, stdout=subprocess.PIPE, timeout=60).stdout
+
+    def logs(self):
+        for name in self.commands:
+            with open(self.path(name + ".log"), encoding="utf-8", errors="replace") as f:
+                sys.stderr.write(f"---- holdfast-{name}\n{f.read()}")
+
+
+def check_files(c, files):
+    for name, digest in files.items():
+        if hashlib.sha256(c.get(name)).hexdigest() != digest:
+            raise AssertionError(f"{name} differs")
+
+
+def main():
+    c = Cluster()
+    files = {}
+    try:
+        for name in ("segment", "meta", "nfs"):
+            c.start(name)
+        for n, victim in enumerate(("none", "segment", "meta", "nfs", "segment", "meta")):
+            if victim != "none":
+                c.end(victim, signal.SIGKILL)
+                c.start(victim)
+            harness.wait_for("the gateway serves", c.serves, 60)
+            check_files(c, files)
+            for size in (100, 9_000_000):
+                name, data = f"f{n}-{size}", os.urandom(size)
+                c.put(name, data)
+                files[name] = hashlib.sha256(data).hexdigest()
+        check_files(c, files)
+        for name in ("nfs", "meta", "segment"):
+            rc = c.end(name, signal.SIGTERM)
+            if rc != 0:
+                raise AssertionError(f"holdfast-{name} ended with {rc} after SIGTERM")
+        print(f"ok: {len(files)} files through 5 kills of single processes")
+    except BaseException:
+        c.logs()
+        raise
+    finally:
+        for name in list(c.running):
+            c.end(name, signal.SIGKILL)
+        shutil.rmtree(c.dir)
+
+
+if __name__ == "__main__":
+    main()
