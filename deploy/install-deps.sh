@@ -9,7 +9,9 @@ set -euo pipefail
 
 build=(build-essential cmake ninja-build pkg-config ccache rpcsvc-proto
   libevent-dev libnng-dev liblmdb-dev protobuf-c-compiler protobuf-compiler libprotobuf-c-dev
-  libtirpc-dev libcyaml-dev libyaml-dev libjansson-dev libisal-dev libsodium-dev)
+  libtirpc-dev libcyaml-dev libyaml-dev libjansson-dev libisal-dev libsodium-dev
+  # the product's list; what comes next (Kafka, FUSE, policies, TLS) builds on these
+  librdkafka-dev libfuse3-dev libsqlite3-dev libssl-dev)
 test=(libcriterion-dev libnfs-dev libnfs-utils python3 git
   clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev cppcheck
   nfs-ganesha nfs-ganesha-vfs rpcbind user-mode-linux nfs-common kmod iproute2 stress-ng fio unicode-data)

@@ -39,6 +39,7 @@ struct conf_entry {
     struct hf_conf_list list;
     bool set;              /* by file, environment or flag in this load */
     unsigned line;         /* in the file; 0 = not there */
+    char where[CONF_WHERE_BYTES]; /* what the present value came from: "FILE:LINE", a flag, a variable, "default" */
     const char *flag_text; /* borrowed from argv during a load */
 };
 

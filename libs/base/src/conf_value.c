@@ -153,12 +153,26 @@ static int set_str(struct hf_conf *c, size_t i, const char *text, const char *wh
     return 0;
 }
 
+static void note_where(struct hf_conf *c, size_t i, const char *where)
+{
+    (void)snprintf(c->entries[i].where, sizeof(c->entries[i].where), "%s", where);
+}
+
+const char *hf_conf_where(const struct hf_conf *c, const char *section, const char *key)
+{
+    for (size_t i = 0; i < c->nkeys; i++)
+        if (strcmp(c->keys[i].section, section) == 0 && strcmp(c->keys[i].key, key) == 0)
+            return c->entries[i].where;
+    return "";
+}
+
 int conf_set_items(struct hf_conf *c, size_t i, char *const *items, size_t n, const char *where)
 {
     struct conf_entry *e = &c->entries[i];
     struct hf_conf_list list = {0};
     int rc = HF_E_NOMEM;
 
+    note_where(c, i, where);
     if (!in_range(&c->keys[i], n)) {
         char count[32];
 
@@ -225,6 +239,7 @@ int conf_set_text(struct hf_conf *c, size_t i, const char *text, const char *whe
     bool b = false;
     int rc = 0;
 
+    note_where(c, i, where);
     switch (k->kind) {
     case HF_CONF_STR:
         return set_str(c, i, text, where);
