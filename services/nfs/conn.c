@@ -12,6 +12,8 @@
 
 #include "conn_priv.h"
 
+#define PRESSED_STALL_NS (5000 * HF_NS_PER_MS)
+
 static void on_writable(evutil_socket_t fd, short what, void *arg)
 {
     struct nfs_conn *c = arg;
@@ -164,6 +166,19 @@ void nfs_conn_flush_task(struct hf_task *t)
     nfs_conn_resume_all(s);
 }
 
+/* Half a call keeps memory that others may be waiting for: then it has less time to become whole.
+ */
+static bool half_call_too_old(const struct nfs_conn *c, uint64_t now, uint64_t stall)
+{
+    const struct hf_nfssvc *s = c->svc;
+
+    if (c->paused || nfs_record_at_boundary(&c->record))
+        return false;
+    if (s->mem.in_use >= s->o.max_request_bytes && stall > PRESSED_STALL_NS)
+        stall = PRESSED_STALL_NS;
+    return now - c->record_since_ns > stall;
+}
+
 /* Once a second. */
 static void sweep_one(struct nfs_conn *c, uint64_t now)
 {
@@ -172,8 +187,7 @@ static void sweep_one(struct nfs_conn *c, uint64_t now)
     const uint64_t idle = s->o.idle_timeout_ms * HF_NS_PER_MS;
     const bool output = evbuffer_get_length(c->out) > 0;
 
-    if ((output && now - c->out_progress_ns > stall) ||
-        (!c->paused && !nfs_record_at_boundary(&c->record) && now - c->record_since_ns > stall)) {
+    if ((output && now - c->out_progress_ns > stall) || half_call_too_old(c, now, stall)) {
         hf_metric_add(&s->m.connections_stalled, 1);
         c->broken = true;
         nfs_conn_touch(c);

@@ -459,6 +459,28 @@ Test(rpc, half_a_call_is_not_waited_for_for_ever)
     close(fd);
 }
 
+/* Announced, never sent: they fill the memory of calls, and others wait no minute for it. */
+Test(rpc, half_calls_that_fill_memory_go_sooner)
+{
+    const struct hf_nfssvc_opts o = {.max_request_bytes = 4u << 20};
+    int half[4], fd;
+
+    limited(&o); /* stall timeout: a minute */
+    for (size_t i = 0; i < HF_ARRAY_LEN(half); i++) {
+        half[i] = client_connect(&g);
+        client_send(half[i], "\x80\x10\x00\x00", 4);
+    }
+    fd = client_connect(&g);
+    gateway_wait_counter(&g, "connections_accepted", HF_ARRAY_LEN(half) + 1);
+    for (size_t i = 0; i < HF_ARRAY_LEN(half); i++) {
+        cr_assert(client_closed(half[i]));
+        close(half[i]);
+    }
+    cr_assert_eq(gateway_counter(&g, "connections_stalled"), HF_ARRAY_LEN(half));
+    null_call(fd, 1);
+    close(fd);
+}
+
 static void set_read_bytes(struct fake *f, void *arg)
 {
     (void)arg;
