@@ -241,6 +241,21 @@ static int open_all(struct hf_metasvc *s, bool fresh, char *err, size_t err_byte
     return rc;
 }
 
+/* shards/ is made before the log: a log without it belongs to shards that got lost. */
+static int no_lost_shards(const struct hf_metasvc *s, const char *shards, char *err,
+                          size_t err_bytes)
+{
+    struct hf_buf wal = {0};
+    int rc = hf_buf_printf(&wal, "%s/wal", s->opts.dir);
+
+    if (rc == 0 && access(shards, F_OK) != 0 && access((const char *)wal.data, F_OK) == 0) {
+        (void)snprintf(err, err_bytes, "%s is missing; restore it, it is not made anew", shards);
+        rc = HF_E_NOENT;
+    }
+    hf_buf_fini(&wal);
+    return rc;
+}
+
 int svc_open_shards(struct hf_metasvc *s, char *err, size_t err_bytes)
 {
     struct hf_buf dir = {0}, marker = {0};
@@ -248,6 +263,8 @@ int svc_open_shards(struct hf_metasvc *s, char *err, size_t err_bytes)
     int rc = hf_buf_printf(&dir, "%s/shards", s->opts.dir);
 
     fresh = is_new(s, &marker);
+    if (rc == 0)
+        rc = no_lost_shards(s, (const char *)dir.data, err, err_bytes);
     if (rc == 0)
         rc = make_dir(s->opts.dir, err, err_bytes);
     if (rc == 0)

@@ -216,6 +216,41 @@ static void block_signals(sigset_t *set)
     (void)signal(SIGPIPE, SIG_IGN);
 }
 
+/* A check must not make what it was to find. */
+static int must_exist(const struct hf_node *n, char *err, size_t err_bytes)
+{
+    struct hf_buf path = {0};
+    int rc = hf_buf_printf(&path, "%s/meta/shards", n->keys.node_dir);
+
+    if (rc == 0 && access((const char *)path.data, F_OK)) {
+        rc = hf_err_from_errno(errno);
+        (void)snprintf(err, err_bytes, "fsck: no file system in %s (%s: %s)", n->keys.node_dir,
+                       (const char *)path.data, strerror(errno));
+    }
+    hf_buf_fini(&path);
+    return rc;
+}
+
+static bool there(const struct hf_node *n, const char *name)
+{
+    struct hf_buf path = {0};
+    bool yes = hf_buf_printf(&path, "%s/%s", n->plan.dir, name) == 0 &&
+               access((const char *)path.data, F_OK) == 0;
+
+    hf_buf_fini(&path);
+    return yes;
+}
+
+/* Segments made anew under a complete file system would read as holes: zeros instead of data. */
+static int no_lost_segments(const struct hf_node *n, char *err, size_t err_bytes)
+{
+    if (!there(n, "meta/shards/complete") || there(n, "segments"))
+        return 0;
+    (void)snprintf(err, err_bytes, "%s/segments is missing; restore it, it is not made anew",
+                   n->plan.dir);
+    return HF_E_NOENT;
+}
+
 static int start(struct hf_node *n, struct hf_buf *out)
 {
     char err[1024] = "out of memory";
@@ -224,6 +259,8 @@ static int start(struct hf_node *n, struct hf_buf *out)
 
     block_signals(&set);
     hf_process_tune();
+    if (rc == 0 && n->fsck)
+        rc = must_exist(n, err, sizeof(err));
     if (rc == 0)
         rc = node_plan_make(&n->keys, n->env, &n->arena, &n->plan, err, sizeof(err));
     if (rc == 0)
@@ -231,6 +268,8 @@ static int start(struct hf_node *n, struct hf_buf *out)
             hf_logger_new(2, n->fsck && n->plan.level < HF_WARN ? HF_WARN : n->plan.level, &n->log);
     if (rc == 0)
         rc = lock_dir(n, err, sizeof(err));
+    if (rc == 0)
+        rc = no_lost_segments(n, err, sizeof(err));
     if (rc == 0) {
         n->start_ns = hf_env_mono_ns(n->env);
         rc = start_roles(n, err, sizeof(err));

@@ -170,6 +170,16 @@ static int level(const struct node_conf *c, struct node_plan *p, char *err, size
     return HF_E_CONF;
 }
 
+static int wal_sizes(const struct node_conf *c, char *err, size_t err_bytes)
+{
+    if (c->wal_max_bytes / 2 >= c->wal_file_bytes)
+        return 0;
+    (void)snprintf(err, err_bytes,
+                   "wal.max_bytes: %" PRIu64 " does not hold two files of wal.file_bytes %" PRIu64,
+                   (uint64_t)c->wal_max_bytes, (uint64_t)c->wal_file_bytes);
+    return HF_E_CONF;
+}
+
 /* ---- pools ---- */
 
 static int bad_pool(const char *item, char *err, size_t err_bytes)
@@ -306,6 +316,8 @@ int node_plan_make(const struct node_conf *c, struct hf_env *env, struct hf_aren
     rc = roles(c, &p, err, err_bytes);
     if (rc == 0)
         rc = level(c, &p, err, err_bytes);
+    if (rc == 0)
+        rc = wal_sizes(c, err, err_bytes);
     if (rc == 0)
         rc = absolute_dir(c->node_dir, a, &p.dir, err, err_bytes);
     if (rc == 0)
