@@ -209,3 +209,31 @@ int cli_node_map(struct cli_node *n, Hf__MapGetRep **ret)
     *ret = (Hf__MapGetRep *)rep;
     return CLI_OK;
 }
+
+int cli_node_segments(struct cli_node *n, void (*fn)(void *arg, const Hf__SegStat *s), void *arg)
+{
+    Hf__SegStatReq req = HF__SEG_STAT_REQ__INIT;
+
+    for (size_t i = 0; i < n->status->n_segment_urls; i++) {
+        struct hf_rpc_client *client = NULL;
+        ProtobufCMessage *msg = NULL;
+        const Hf__SegStatRep *rep;
+        int rc = hf_rpc_client_new(n->loop, n->status->segment_urls[i], NULL, &client);
+
+        if (rc == 0) {
+            rc = call_method(n, client, &hf__segment__descriptor, "Stat", &req.base, STATUS_SEC,
+                             &msg);
+            hf_rpc_client_free(client);
+        }
+        if (rc != 0) {
+            return cli_fail(CLI_UNREACHABLE, "the segment server at %s does not answer: %s",
+                            n->status->segment_urls[i], hf_err_text(rc));
+        }
+        rep = (const Hf__SegStatRep *)msg;
+        for (size_t k = 0; k < rep->n_segments; k++) {
+            fn(arg, rep->segments[k]);
+        }
+        protobuf_c_message_free_unpacked(msg, NULL);
+    }
+    return CLI_OK;
+}

@@ -10,6 +10,7 @@
 
 #include "holdfast/wire/meta.pb-c.h"
 #include "holdfast/wire/node.pb-c.h"
+#include "holdfast/wire/segment.pb-c.h"
 
 struct cli_node;
 
@@ -26,5 +27,9 @@ int cli_node_meta_call(struct cli_node *n, const ProtobufCServiceDescriptor *ser
                        ProtobufCMessage **ret);
 /* The cluster map, as MapGet tells it; free with hf__map_get_rep__free_unpacked. */
 int cli_node_map(struct cli_node *n, Hf__MapGetRep **ret);
+
+/* What each segment server says of its segments: fn(arg, segment), for every one. CLI_OK, or
+ * CLI_UNREACHABLE with a message on stderr. */
+int cli_node_segments(struct cli_node *n, void (*fn)(void *arg, const Hf__SegStat *s), void *arg);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "holdfast/assert.h"
@@ -79,6 +80,22 @@ static int load_conf(struct hf_node *n, int argc, char **argv, char *const *envp
 
 /* ---- the directory ---- */
 
+/* `holdfast status` and down.sh look at the lock by taking it for a moment: that is no other node.
+ */
+static int take_lock(int fd)
+{
+    const struct timespec pause = {.tv_nsec = 20 * 1000000};
+
+    for (unsigned tries = 0; tries < 25; tries++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+            return 0;
+        if (errno != EWOULDBLOCK)
+            return -1;
+        (void)nanosleep(&pause, NULL);
+    }
+    return -1;
+}
+
 static int lock_dir(struct hf_node *n, char *err, size_t err_bytes)
 {
     struct hf_buf path = {0};
@@ -92,7 +109,7 @@ static int lock_dir(struct hf_node *n, char *err, size_t err_bytes)
         (void)snprintf(err, err_bytes, "cannot open %s: %s", (const char *)path.data,
                        strerror(errno));
         rc = hf_err_from_errno(errno);
-    } else if (flock(n->lock_fd, LOCK_EX | LOCK_NB)) {
+    } else if (take_lock(n->lock_fd)) {
         if (read(n->lock_fd, pid, sizeof(pid) - 1) > 0)
             pid[strcspn(pid, "\n")] = '\0';
         (void)snprintf(err, err_bytes, "%s is in use by another node (pid %s)", n->plan.dir,
@@ -251,6 +268,20 @@ static int no_lost_segments(const struct hf_node *n, char *err, size_t err_bytes
     return HF_E_NOENT;
 }
 
+/* The error of a key that the plan refused, "section.key: ...", with where its value came from. */
+static const char *error_place(const struct hf_node *n, const char *err)
+{
+    char section[32], key[64];
+    const char *dot = strchr(err, '.'), *colon = strchr(err, ':');
+
+    if (!dot || !colon || dot > colon || (size_t)(dot - err) >= sizeof(section) ||
+        (size_t)(colon - dot) > sizeof(key))
+        return "";
+    (void)snprintf(section, sizeof(section), "%.*s", (int)(dot - err), err);
+    (void)snprintf(key, sizeof(key), "%.*s", (int)(colon - dot - 1), dot + 1);
+    return hf_conf_where(n->conf, section, key);
+}
+
 static int start(struct hf_node *n, struct hf_buf *out)
 {
     char err[1024] = "out of memory";
@@ -274,9 +305,11 @@ static int start(struct hf_node *n, struct hf_buf *out)
         n->start_ns = hf_env_mono_ns(n->env);
         rc = start_roles(n, err, sizeof(err));
     }
-    if (rc)
-        (void)hf_buf_printf(out, "holdfast-node: %s\n", err);
-    else
+    if (rc) {
+        const char *place = rc == HF_E_CONF ? error_place(n, err) : "";
+
+        (void)hf_buf_printf(out, "holdfast-node: %s%s%s\n", place, place[0] ? ": " : "", err);
+    } else
         hf_log(n->log, HF_INFO, "node", "serving file system '%s' from %s, nfs on %s",
                n->keys.node_fs, n->plan.dir, n->nfs ? hf_nfssvc_listen(n->nfs) : "(none)");
     return rc;
