@@ -37,10 +37,11 @@ struct conf_entry {
     size_t pos;     /* among the section's keys */
     char *str;      /* STR: what the target points to */
     struct hf_conf_list list;
-    bool set;              /* by file, environment or flag in this load */
-    unsigned line;         /* in the file; 0 = not there */
-    char where[CONF_WHERE_BYTES]; /* what the present value came from: "FILE:LINE", a flag, a variable, "default" */
-    const char *flag_text; /* borrowed from argv during a load */
+    bool set;                     /* by file, environment or flag in this load */
+    unsigned line;                /* in the file; 0 = not there */
+    char where[CONF_WHERE_BYTES]; /* what the present value came from: "FILE:LINE", a flag, a
+                                     variable, "default" */
+    const char *flag_text;        /* borrowed from argv during a load */
 };
 
 struct hf_conf {

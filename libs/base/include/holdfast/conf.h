@@ -59,8 +59,8 @@ void hf_conf_free(struct hf_conf *c);
  * "--config FILE" and "-c FILE" are understood here and name the file. "--help": HF_E_CANCELED. */
 int hf_conf_load(struct hf_conf *c, const char *file, char *const *envp, int argc, char **argv,
                  int *ret_next, char *err, size_t err_bytes);
-/* Where the present value of a key came from, for checks of the caller's own: "FILE:LINE", the flag, the
- * variable, or "default". Lives as long as c, until the next load. */
+/* Where the present value of a key came from, for checks of the caller's own: "FILE:LINE", the
+ * flag, the variable, or "default". Lives as long as c, until the next load. */
 const char *hf_conf_where(const struct hf_conf *c, const char *section, const char *key);
 /* Help text of all keys, for --help. */
 int hf_conf_help(const struct hf_conf *c, struct hf_buf *out);
