@@ -67,6 +67,10 @@ void svc_list_chunks(Hf__Segment_Service *service, const Hf__SegListReq *in,
                      Hf__SegListRep_Closure closure, void *data);
 /* svc_space.c: whether len bytes may be written without touching the reserve. */
 bool svc_has_room(struct segment *seg, uint32_t len);
+/* svc_made.c: around the opening of segment `id` at `path` in the service's `dir`. NOENT: it was
+ * made and is gone. */
+int svc_made_check(const char *dir, const char *path, uint32_t id, char *err, size_t err_bytes);
+int svc_made_note(const char *dir, const char *path, uint32_t id, char *err, size_t err_bytes);
 /* Ends a stop once nothing is left. */
 void svc_stop_step(struct hf_segsvc *s);
 

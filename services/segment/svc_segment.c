@@ -137,9 +137,14 @@ static int open_segment(struct hf_segsvc *s, const struct hf_segsvc_opts *o, uns
         (void)snprintf(err, err_bytes, "segment %" PRIu32 ": path is too long", g->id);
         return HF_E_NAMETOOLONG;
     }
+    rc = svc_made_check(o->dir, path, g->id, err, err_bytes);
+    if (rc)
+        return rc;
     rc = hf_plug_open(s->plug, g->spec, path, 0, &g->be, why, sizeof(why));
     if (rc)
         (void)snprintf(err, err_bytes, "segment %" PRIu32 ": %.400s", g->id, why);
+    else if (hf_plug_ops(g->be)->caps & HF_BE_CAP_PERSISTENT)
+        rc = svc_made_note(o->dir, path, g->id, err, err_bytes);
     return rc;
 }
 

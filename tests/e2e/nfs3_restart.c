@@ -199,7 +199,7 @@ static void t_fsck(struct nt_env *e)
 static void t_lost_folders(struct nt_env *e)
 {
     static const char *const offline[] = {"fsck", "--offline", NULL};
-    static const char *const lost[] = {"segments", "meta/shards"};
+    static const char *const lost[] = {"segments", "segments/segment-0002", "meta/shards"};
     char dir[400], aside[400], out[4096];
 
     nt_node_kill(&e->node, SIGTERM);
