@@ -84,7 +84,7 @@ static int load_conf(struct hf_node *n, int argc, char **argv, char *const *envp
  */
 static int take_lock(int fd)
 {
-    const struct timespec pause = {.tv_nsec = 20 * 1000000};
+    const struct timespec pause = {.tv_nsec = 20000000};
 
     for (unsigned tries = 0; tries < 25; tries++) {
         if (flock(fd, LOCK_EX | LOCK_NB) == 0)
