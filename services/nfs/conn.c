@@ -13,6 +13,7 @@
 #include "conn_priv.h"
 
 #define PRESSED_STALL_NS (5000 * HF_NS_PER_MS)
+#define PRESSED_IDLE_NS  (5000 * HF_NS_PER_MS)
 
 static void on_writable(evutil_socket_t fd, short what, void *arg)
 {
@@ -179,12 +180,21 @@ static bool half_call_too_old(const struct nfs_conn *c, uint64_t now, uint64_t s
     return now - c->record_since_ns > stall;
 }
 
+/* With every place taken, who says nothing makes room sooner: NFS clients connect again when they
+ * have something to say. */
+static uint64_t idle_limit(const struct hf_nfssvc *s)
+{
+    uint64_t idle = s->o.idle_timeout_ms * HF_NS_PER_MS;
+
+    return s->nconns >= s->o.max_connections && idle > PRESSED_IDLE_NS ? PRESSED_IDLE_NS : idle;
+}
+
 /* Once a second. */
 static void sweep_one(struct nfs_conn *c, uint64_t now)
 {
     struct hf_nfssvc *s = c->svc;
     const uint64_t stall = s->o.stall_timeout_ms * HF_NS_PER_MS;
-    const uint64_t idle = s->o.idle_timeout_ms * HF_NS_PER_MS;
+    const uint64_t idle = idle_limit(s);
     const bool output = evbuffer_get_length(c->out) > 0;
 
     if ((output && now - c->out_progress_ns > stall) || half_call_too_old(c, now, stall)) {

@@ -443,6 +443,23 @@ Test(rpc, idle_connections_are_closed)
     close(fd);
 }
 
+Test(rpc, idle_connections_make_room_when_all_places_are_taken)
+{
+    const struct hf_nfssvc_opts o = {.max_connections = 2};
+    int idle[2], fd;
+
+    limited(&o); /* idle timeout: six minutes */
+    for (size_t i = 0; i < HF_ARRAY_LEN(idle); i++)
+        idle[i] = client_connect(&g);
+    gateway_wait_counter(&g, "connections_accepted", HF_ARRAY_LEN(idle));
+    fd = client_connect(&g);
+    null_call(fd, 1);
+    cr_assert_geq(gateway_counter(&g, "connections_idle"), 1);
+    for (size_t i = 0; i < HF_ARRAY_LEN(idle); i++)
+        close(idle[i]);
+    close(fd);
+}
+
 Test(rpc, half_a_call_is_not_waited_for_for_ever)
 {
     const struct hf_nfssvc_opts o = {.stall_timeout_ms = 100};
