@@ -14,12 +14,14 @@
 #include "holdfast/wire/segment.pb-c.h"
 
 #define LIST_PAGE 512
+#define LOOKS_MAX 4 /* at data that could not be read */
 
 struct chunk {
     uint32_t segment, index, gen;
     uint64_t ino;
+    int status;   /* of its data, when last seen */
     bool suspect; /* no layout allows it */
-    bool again;   /* seen in the second listing */
+    bool again;   /* seen in the latest listing */
 };
 
 struct listing {
@@ -30,6 +32,7 @@ struct listing {
     size_t n, cap;
     struct hf_map by_id; /* second listing: chunk hash -> struct chunk of the first */
     bool second;
+    bool verify_again;
 };
 
 static uint64_t chunk_hash(uint32_t segment, uint64_t ino, uint32_t index, uint32_t gen)
@@ -40,8 +43,6 @@ static uint64_t chunk_hash(uint32_t segment, uint64_t ino, uint32_t index, uint3
 
 static int note_first(struct listing *l, uint32_t segment, const Hf__SegChunk *c)
 {
-    char detail[128];
-
     if (l->n == l->cap) {
         size_t cap = l->cap ? l->cap * 2 : 1024;
         struct chunk *p = realloc(l->chunks, cap * sizeof(*p));
@@ -51,14 +52,12 @@ static int note_first(struct listing *l, uint32_t segment, const Hf__SegChunk *c
         l->chunks = p;
         l->cap = cap;
     }
-    l->chunks[l->n++] = (struct chunk){
-        .segment = segment, .index = c->chunk->index, .gen = c->chunk->gen, .ino = c->chunk->ino};
+    l->chunks[l->n++] = (struct chunk){.segment = segment,
+                                       .index = c->chunk->index,
+                                       .gen = c->chunk->gen,
+                                       .ino = c->chunk->ino,
+                                       .status = c->status};
     l->f->totals->chunks++;
-    if (c->status) {
-        (void)snprintf(detail, sizeof(detail), "segment %" PRIu32 ", chunk %" PRIu32 ": %s",
-                       segment, c->chunk->index, hf_err_text(c->status));
-        fsck_report(l->f, "chunk-data", c->chunk->ino, hf_slice(NULL, 0), detail);
-    }
     return 0;
 }
 
@@ -72,8 +71,10 @@ static int note(struct listing *l, uint32_t segment, const Hf__SegChunk *c)
         return note_first(l, segment, c);
     first =
         hf_map_get(&l->by_id, chunk_hash(segment, c->chunk->ino, c->chunk->index, c->chunk->gen));
-    if (first)
+    if (first) {
         first->again = true;
+        first->status = c->status;
+    }
     return 0;
 }
 
@@ -110,7 +111,7 @@ static int list_segment(struct listing *l, uint32_t segment)
 
         req.segment = segment;
         req.max = LIST_PAGE;
-        req.verify = !l->second;
+        req.verify = !l->second || l->verify_again;
         req.cursor.data = p.cursor.data;
         req.cursor.len = p.cursor.len;
         hf__segment__list_chunks(hf_rpc_client_service(l->client, &hf__segment__descriptor), &req,
@@ -150,36 +151,74 @@ static bool allowed(const struct fsck *f, const struct chunk *c)
            l->segments[c->index % l->nsegments] == c->segment;
 }
 
+/* Enters what must be looked at again; how many. */
 static size_t find_suspects(struct listing *l)
 {
     size_t n = 0;
 
+    hf_map_clear(&l->by_id);
+    l->verify_again = false;
     for (size_t i = 0; i < l->n; i++) {
         struct chunk *c = &l->chunks[i];
 
+        c->again = false;
         c->suspect = !allowed(l->f, c);
-        if (c->suspect &&
+        l->verify_again |= !c->suspect && c->status;
+        if ((c->suspect || c->status) &&
             hf_map_put(&l->by_id, chunk_hash(c->segment, c->ino, c->index, c->gen), c) == 0)
             n++;
     }
     return n;
 }
 
-static void report_orphans(struct listing *l)
+/* Which of them are no longer there or readable now. */
+static bool settle(struct listing *l)
+{
+    bool unreadable = false;
+
+    for (size_t i = 0; i < l->n; i++) {
+        struct chunk *c = &l->chunks[i];
+
+        if (!c->again)
+            c->status = 0;
+        unreadable |= c->again && !c->suspect && c->status;
+    }
+    return unreadable;
+}
+
+static void report(struct listing *l)
 {
     char detail[128];
 
     for (size_t i = 0; i < l->n; i++) {
         const struct chunk *c = &l->chunks[i];
 
-        if (!c->suspect || !c->again)
+        if (!c->again || (!c->suspect && !c->status))
             continue;
         (void)snprintf(detail, sizeof(detail),
-                       "segment %" PRIu32 ", chunk %" PRIu32 ", generation %" PRIu32
-                       ": no file refers to it",
-                       c->segment, c->index, c->gen);
-        fsck_report(l->f, "orphan-chunk", c->ino, hf_slice(NULL, 0), detail);
+                       "segment %" PRIu32 ", chunk %" PRIu32 ", generation %" PRIu32 ": %s",
+                       c->segment, c->index, c->gen,
+                       c->suspect ? "no file refers to it" : hf_err_text(c->status));
+        fsck_report(l->f, c->suspect ? "orphan-chunk" : "chunk-data", c->ino, hf_slice(NULL, 0),
+                    detail);
     }
+}
+
+/* Looks again at what is suspect, and several times at data that could not be read. */
+static int look_again(struct listing *l, char *err, size_t err_bytes)
+{
+    bool unreadable = true;
+    int rc = 0;
+
+    l->second = true;
+    for (unsigned looks = 1; looks < LOOKS_MAX && unreadable && find_suspects(l); looks++) {
+        rc = list_all(l, err, err_bytes);
+        if (rc)
+            return rc;
+        unreadable = settle(l);
+    }
+    report(l);
+    return 0;
 }
 
 int fsck_chunks(struct fsck *f, char *err, size_t err_bytes)
@@ -191,12 +230,8 @@ int fsck_chunks(struct fsck *f, char *err, size_t err_bytes)
         rc = list_all(&l, err, err_bytes);
     if (rc == 0)
         rc = fsck_meta(f, err, err_bytes);
-    if (rc == 0 && find_suspects(&l)) {
-        l.second = true;
-        rc = list_all(&l, err, err_bytes);
-        if (rc == 0)
-            report_orphans(&l);
-    }
+    if (rc == 0)
+        rc = look_again(&l, err, err_bytes);
     if (l.loop)
         hf_loop_free(l.loop);
     free(l.chunks);

@@ -68,7 +68,7 @@ static bool log_has(const struct nt_node *n, const char *text)
 /* Flipped bits on every read: no byte of them reaches a client. */
 static void t_flipped_bits(struct nt_env *e)
 {
-    static const char *const status[] = {"--json", "status", NULL};
+    static const char *const status[] = {"--json", "status", NULL}, *const fsck[] = {"fsck", NULL};
     uint8_t *b = pattern();
     struct nt_fh big = make(e, "big", b, MIB), small = make(e, "small", b, 4096);
     static char out[65536];
@@ -79,8 +79,13 @@ static void t_flipped_bits(struct nt_env *e)
     check_content(e, &small, b, 4096); /* inline: not on that device */
     NT_EQ(nt_cli(&e->node, out, sizeof(out), status), 0);
     NT_CHECK(log_has(&e->node, "WARN") || log_has(&e->node, "ERROR"));
+    out[0] = '\0';
+    NT_EQ(nt_cli(&e->node, out, sizeof(out), fsck), 1);
+    NT_CHECK(strstr(out, "chunk-data") != NULL);
     restart_with(e, "posix");
     check_content(e, &big, b, MIB);
+    out[0] = '\0';
+    NT_EQ(nt_cli(&e->node, out, sizeof(out), fsck), 0);
     free(b);
 }
 
