@@ -10,8 +10,9 @@
 
 /* Methods of the Meta service that never write; everything else queues while a checkpoint is
  * pending. */
-static const char *const read_methods[] = {"Lookup",  "Getattr", "Access", "Readlink",
-                                           "Readdir", "Fsstat",  "Commit", "MapGet"};
+static const char *const read_methods[] = {"Lookup",   "Getattr",   "Access", "Readlink",
+                                           "Readdir",  "Fsstat",    "Commit", "MapGet",
+                                           "Getxattr", "Listxattr", "Seek"};
 
 /* One bit per method, from the descriptor, so that the order in meta.proto does not matter here. */
 static bool is_read_method(unsigned method)
@@ -174,6 +175,7 @@ static void run_call(struct shard *s, struct hf_rpc_req *req)
         .bulk = req->bulk,
         .arena = req->arena,
         .boot = s->boot,
+        .session = req->session,
     };
     hf_metric_set(&s->conf.metrics->nospace, !r.op.may_grow);
     r.redo_before = hf_store_redo_bytes(s->store);

@@ -40,7 +40,7 @@ static const struct {
     {EPERM, HF_E_PERM},           {ENOENT, HF_E_NOENT},       {EIO, HF_E_IO},
     {ENXIO, HF_E_NXIO},           {EACCES, HF_E_ACCES},       {EEXIST, HF_E_EXIST},
     {EXDEV, HF_E_XDEV},           {ENODEV, HF_E_NODEV},       {ENOTDIR, HF_E_NOTDIR},
-    {EISDIR, HF_E_ISDIR},         {EINVAL, HF_E_INVAL},       {EBADF, HF_E_INVAL},
+    {EISDIR, HF_E_ISDIR},         {EINVAL, HF_E_INVAL},       {ENOTCONN, HF_E_CONNRESET},
     {EFBIG, HF_E_FBIG},           {EOVERFLOW, HF_E_FBIG},     {ENOSPC, HF_E_NOSPC},
     {EROFS, HF_E_ROFS},           {EMLINK, HF_E_MLINK},       {ENAMETOOLONG, HF_E_NAMETOOLONG},
     {ENOTEMPTY, HF_E_NOTEMPTY},   {EDQUOT, HF_E_DQUOT},       {ESTALE, HF_E_STALE},
@@ -48,7 +48,9 @@ static const struct {
     {ETIMEDOUT, HF_E_TIMEDOUT},   {ECANCELED, HF_E_CANCELED}, {ECONNREFUSED, HF_E_CONNREFUSED},
     {ECONNRESET, HF_E_CONNRESET}, {EPIPE, HF_E_CONNRESET},    {EPROTO, HF_E_PROTO},
     {EMSGSIZE, HF_E_TOOBIG},      {EAGAIN, HF_E_BUSY},        {EBUSY, HF_E_BUSY},
-    {EADDRINUSE, HF_E_ADDRINUSE},
+    {EADDRINUSE, HF_E_ADDRINUSE}, {ENODATA, HF_E_NODATA},     {ERANGE, HF_E_RANGE},
+    {ELOOP, HF_E_LOOP},           {EBADF, HF_E_BADF},         {E2BIG, HF_E_TOOBIG},
+    {ESHUTDOWN, HF_E_CLOSED},
 };
 
 int hf_err_from_errno(int errno_value)
@@ -59,4 +61,29 @@ int hf_err_from_errno(int errno_value)
         if (errno_table[i].errno_value == errno_value)
             return errno_table[i].err;
     return HF_E_IO;
+}
+
+/* What a program sees of errors that errno_table names otherwise or not at all. */
+static const struct {
+    int err;
+    int errno_value;
+} back_table[] = {
+    {HF_E_NOTSUPP, EOPNOTSUPP},  {HF_E_FBIG, EFBIG},        {HF_E_TOOBIG, E2BIG},
+    {HF_E_BUSY, EAGAIN},         {HF_E_JUKEBOX, ETIMEDOUT}, {HF_E_CONNRESET, ETIMEDOUT},
+    {HF_E_CONNREFUSED, EIO},     {HF_E_BADHANDLE, ESTALE},  {HF_E_BADTYPE, EINVAL},
+    {HF_E_TOOSMALL, EINVAL},     {HF_E_BAD_COOKIE, EINVAL}, {HF_E_NOT_SYNC, EAGAIN},
+    {HF_E_NOTLEADER, ETIMEDOUT},
+};
+
+int hf_err_to_errno(int err)
+{
+    if (err == HF_OK)
+        return 0;
+    for (unsigned i = 0; i < sizeof(back_table) / sizeof(back_table[0]); i++)
+        if (back_table[i].err == err)
+            return back_table[i].errno_value;
+    for (unsigned i = 0; i < sizeof(errno_table) / sizeof(errno_table[0]); i++)
+        if (errno_table[i].err == err)
+            return errno_table[i].errno_value;
+    return EIO;
 }

@@ -17,5 +17,7 @@ const char *hf_err_name(int err);
 const char *hf_err_text(int err);
 /* The nearest error for an errno value (positive), HF_E_IO where nothing is near. */
 int hf_err_from_errno(int errno_value);
+/* The errno value (positive) that a program is told; EIO where nothing is near. 0 for 0. */
+int hf_err_to_errno(int err);
 
 #endif

@@ -22,13 +22,18 @@ struct hf_client;
 
 struct hf_client_opts {
     struct hf_loop *loop;
-    const char *meta_url; /* where shard 0 answers */
+    const char *meta_url; /* where shard 0 answers; several with spaces between, see rpc.h */
     const char *name;     /* of this client, for logs at the servers */
     uint64_t timeout_ms;  /* of one operation, retries included; 0 = 30 s */
     uint64_t map_poll_ms; /* how often a new cluster map is looked for; 0 = 1000 */
     unsigned slots;       /* changes in flight per shard; 0 = 256; more wait in a queue */
     size_t queue_max;     /* operations waiting; beyond it JUKEBOX. 0 = 16384 */
     bool insecure;
+    /* We hold opens (OpenReq, CreateReq.open): sessions are renewed within their lease, and
+     * on_opens_lost tells that a shard has none of our opens any more (a new session, or the old
+     * one was not renewed in time): what is still open has to be opened again. */
+    bool opens;
+    void (*on_opens_lost)(void *arg, uint32_t shard);
     void (*on_map)(void *arg,
                    const Hf__MapGetRep *map); /* at the first and every changed map. May be NULL */
     void *arg;
@@ -107,6 +112,8 @@ struct hf_client_io {
     uint32_t len;    /* <= HF_CLIENT_IO_MAX */
     uint32_t stable; /* write: enum Hf__Stable */
     bool owner_override;
+    bool opened; /* permission was checked when the file was opened */
+    bool append; /* write: at the end of the file, atomically over all clients; offset is ignored */
     struct hf_slice data[HF_RPC_BULK_IOV - 1]; /* write: len bytes in all */
     unsigned data_n;
     void (*done)(struct hf_client_io *io);
@@ -119,6 +126,7 @@ struct hf_client_io {
     uint32_t count;       /* read: bytes in pieces; write: len on success */
     struct hf_client_piece pieces[HF_CLIENT_PIECES];
     unsigned npieces;
+    uint64_t at; /* write: where the bytes went (offset, or the end of the file for an append) */
     uint64_t verifier; /* write, commit: changes whenever anything that may have held uncommitted
                         * data of the file restarted */
     /* private: owned by the client while in flight */
@@ -134,6 +142,34 @@ void hf_client_read(struct hf_client *c, struct hf_client_io *io);
 void hf_client_write(struct hf_client *c, struct hf_client_io *io);
 /* offset/len: the range, len 0 = to the end of the file. */
 void hf_client_commit(struct hf_client *c, struct hf_client_io *io);
+
+/* fallocate and seek: a range of any length. */
+struct hf_client_range {
+    /* inputs; caller-owned until done */
+    const Hf__Cred *cred;
+    uint64_t ino;
+    uint32_t gen;
+    uint32_t mode; /* fallocate: enum Hf__FallocateMode */
+    bool keep_size;
+    bool opened;
+    bool hole; /* seek: SEEK_HOLE, else SEEK_DATA */
+    uint64_t offset, len;
+    void (*done)(struct hf_client_range *r);
+    void *arg;
+    /* outputs, valid inside done */
+    int status;         /* seek: NXIO if there is none */
+    const Hf__Wcc *wcc; /* fallocate (may be NULL) */
+    uint64_t at;        /* seek */
+    /* private */
+    void *op;
+    struct hf_list link;
+};
+/* Durable when done, as all changes of the namespace are. */
+void hf_client_fallocate(struct hf_client *c, struct hf_client_range *r);
+void hf_client_seek(struct hf_client *c, struct hf_client_range *r);
+/* As hf_client_setattr, for an open with truncate. */
+void hf_client_open(struct hf_client *c, const Hf__OpenReq *req, Hf__OpenRep_Closure closure,
+                    struct hf_client_call *call);
 
 /* SetattrReq and CreateReq (UNCHECKED with a size) can leave a trim duty; these run the call and
  * the duty. The closure sees the final reply. req must stay valid until the closure. */

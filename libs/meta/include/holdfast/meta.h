@@ -51,6 +51,7 @@ struct hf_meta_op {
     struct hf_slice bulk;   /* WriteReq's data */
     struct hf_arena *arena; /* for replies; dies with the operation */
     uint64_t boot;          /* this shard's start, for write verifiers */
+    uint64_t session;       /* of the caller; 0: none */
     /* given back, before the closure is called */
     int status;
     struct hf_slice reply_bulk; /* in the arena */

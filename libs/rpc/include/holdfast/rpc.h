@@ -18,7 +18,9 @@
  *
  * URLs: inproc://name (between loops of one env), ipc:///path, tcp://127.0.0.1:port (nng's
  * streams); sim://name (simulated env only, see rpc_sim.h). Plain tcp to or on anything but
- * loopback is refused (HF_E_PERM) unless opts.insecure.
+ * loopback is refused (HF_E_PERM) unless opts.insecure. A client may be given several URLs of one
+ * server with spaces between them: each connection attempt takes the first that can be used
+ * (inproc names that nobody serves in this process are skipped, then failed ones in turn).
  */
 #ifndef HOLDFAST_RPC_H
 #define HOLDFAST_RPC_H
