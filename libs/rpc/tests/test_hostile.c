@@ -252,7 +252,7 @@ Test(hostile, calls_that_cannot_be_served)
                           "\xff\xff\xff\xff"),
                  HF_E_PROTO);
     cr_assert_eq(
-        raw_call(&w, fd, 3, (struct hf_wire_entry){.service = seg, .method = 7, .id = 7}, ""),
+        raw_call(&w, fd, 3, (struct hf_wire_entry){.service = seg, .method = 999, .id = 7}, ""),
         HF_E_NOTSUPP);
     cr_assert_eq(raw_call(&w, fd, 4, (struct hf_wire_entry){.service = seg + 1, .id = 8}, ""),
                  HF_E_NOTSUPP);
