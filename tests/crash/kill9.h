@@ -26,7 +26,9 @@ struct slot {
 struct file {
     bool live;
     struct nt_fh fh;
-    uint32_t nlink;
+    uint32_t nlink, mode;
+    bool know_mtime; /* it was set, and nothing has changed it since */
+    uint32_t mtime;
     uint8_t *data;
     uint64_t size, cap;
     struct event { /* what was done to it last, for messages */
@@ -46,7 +48,9 @@ enum op {
     OP_SIZE,
     OP_REMOVE,
     OP_RMDIR,
-    OP_RENAME
+    OP_RENAME,
+    OP_MODE, /* SETATTR of mode and mtime */
+    OP_READ
 };
 
 struct pending {
@@ -55,13 +59,28 @@ struct pending {
     int file;
     uint64_t off;
     uint32_t len;
-    uint32_t seed;
-    bool commit; /* WRITE UNSTABLE, then COMMIT */
+    uint32_t seed, mode;
+    unsigned pieces; /* WRITE UNSTABLE in so many calls, then COMMIT; 0: one WRITE FILE_SYNC */
+};
+
+/* What a worker tells its journal. */
+enum k9_event {
+    K9_START,    /* w->p is about to be sent */
+    K9_ACK,      /* it was acknowledged */
+    K9_HAPPENED, /* after a restart: it was in doubt, and it is there */
+    K9_NOT,      /* ... and it is not */
+    K9_FOUND     /* a write was in doubt: the file is what w->files[w->p.file] says now */
 };
 
 struct worker {
     struct nt_node *node;
     unsigned id;
+    unsigned nslots;     /* names used of each directory; 0: all */
+    bool may_refuse;     /* IO, NOSPC and JUKEBOX are answers: the operation is in doubt */
+    uint32_t refused;    /* the last such answer */
+    uint64_t read_bytes; /* compared during the load */
+    void (*journal)(struct worker *w, enum k9_event ev, const struct nt_fh *fh); /* or NULL */
+    void *journal_arg;
     uint64_t rng;
     struct nt_fh top, dirs[DIRS];
     struct slot slots[DIRS][SLOTS];
@@ -82,5 +101,21 @@ bool k9_step(struct worker *w, struct nt *c);
 void k9_resolve(struct worker *w, struct nt *c);
 /* Compares everything with the model; ends the test on a difference. */
 void k9_verify(struct worker *w, struct nt *c);
+
+/* For those who play a journal back. p has happened, and made fh. */
+void k9_apply(struct worker *w, const struct pending *p, const struct nt_fh *fh);
+/* A write p that was in doubt left the file size bytes long, with these bytes from p->off on. */
+void k9_apply_found(struct worker *w, const struct pending *p, uint64_t size, const uint8_t *bytes);
+/* A copy with content of its own; free with k9_clear. */
+void k9_copy(struct worker *to, const struct worker *from);
+void k9_clear(struct worker *w);
+
+/* Between the files of the model. */
+void k9_file_room(struct file *f, uint64_t size);
+void k9_remember(struct file *f, int op, uint64_t off, uint64_t len);
+void k9_book(struct worker *w, const struct nt_fh *fh);
+const char *k9_op_name(int op);
+void k9_content_differs(const struct worker *w, unsigned i, uint64_t at, const uint8_t *got,
+                        uint32_t n);
 
 #endif

@@ -42,6 +42,9 @@ void k9_worker_init(struct worker *w, struct nt *c, const struct nt_fh *parent)
 {
     char name[16];
 
+    if (w->nslots == 0) {
+        w->nslots = SLOTS;
+    }
     snprintf(name, sizeof(name), "w%u", w->id);
     nt_mk_dir(c, parent, name, 0755, &w->top);
     for (unsigned d = 0; d < DIRS; d++) {
@@ -62,7 +65,7 @@ static int free_file(const struct worker *w)
     return -1;
 }
 
-static void file_room(struct file *f, uint64_t size)
+void k9_file_room(struct file *f, uint64_t size)
 {
     if (size > f->cap) {
         f->data = realloc(f->data, size);
@@ -73,22 +76,22 @@ static void file_room(struct file *f, uint64_t size)
 
 static void file_resize(struct file *f, uint64_t size)
 {
-    file_room(f, size);
+    k9_file_room(f, size);
     if (size < f->size) {
         memset(f->data + size, 0, f->size - size);
     }
     f->size = size;
 }
 
-static const char *op_name(int op)
+const char *k9_op_name(int op)
 {
-    static const char *const names[] = {"-",     "create", "mkdir",  "symlink", "link",
-                                        "write", "size",   "remove", "rmdir",   "rename"};
+    static const char *const names[] = {"-",    "create", "mkdir", "symlink", "link", "write",
+                                        "size", "remove", "rmdir", "rename",  "mode", "read"};
 
     return names[op < 0 ? -op : op];
 }
 
-static void remember(struct file *f, int op, uint64_t off, uint64_t len)
+void k9_remember(struct file *f, int op, uint64_t off, uint64_t len)
 {
     f->history[f->nhistory++ % HISTORY] =
         (struct event){.op = op, .off = off, .len = len, .size = f->size};
@@ -108,7 +111,7 @@ static void drop_name(struct worker *w, struct slot *s)
 }
 
 /* w->p has happened. fh: the handle of what it made. */
-static void book(struct worker *w, const struct nt_fh *fh)
+void k9_book(struct worker *w, const struct nt_fh *fh)
 {
     struct pending *p = &w->p;
     struct slot *s = &w->slots[p->d][p->s], *t = &w->slots[p->d2][p->s2];
@@ -117,7 +120,7 @@ static void book(struct worker *w, const struct nt_fh *fh)
     switch (p->op) {
     case OP_CREATE:
         *s = (struct slot){.kind = K_FILE, .file = p->file};
-        *f = (struct file){.live = true, .fh = *fh, .nlink = 1};
+        *f = (struct file){.live = true, .fh = *fh, .nlink = 1, .mode = 0644};
         break;
     case OP_MKDIR:
         *s = (struct slot){.kind = K_DIR, .fh = *fh};
@@ -134,9 +137,16 @@ static void book(struct worker *w, const struct nt_fh *fh)
             file_resize(f, p->off + p->len);
         }
         nt_pattern(p->seed, p->off, f->data + p->off, p->len);
+        f->know_mtime = false;
         break;
     case OP_SIZE:
         file_resize(f, p->off);
+        f->know_mtime = false;
+        break;
+    case OP_MODE:
+        f->mode = p->mode;
+        f->mtime = p->seed;
+        f->know_mtime = true;
         break;
     case OP_REMOVE:
     case OP_RMDIR:
@@ -150,11 +160,12 @@ static void book(struct worker *w, const struct nt_fh *fh)
         *t = *s;
         memset(s, 0, sizeof(*s));
         break;
+    case OP_READ:
     case OP_NONE:
         break;
     }
     if (f != NULL && f->live) {
-        remember(f, (int)p->op, p->off, p->len);
+        k9_remember(f, (int)p->op, p->off, p->len);
     }
     p->op = OP_NONE;
 }
@@ -166,7 +177,7 @@ static void choose_write(struct worker *w, struct pending *p)
     unsigned how = below(w, 100);
 
     p->op = OP_WRITE;
-    p->commit = below(w, 4) == 0;
+    p->pieces = below(w, 3) == 0 ? 1 + below(w, 4) : 0;
     if (how < 65) { /* inline */
         p->off = below(w, 5000);
         p->len = 1 + below(w, 2500);
@@ -195,7 +206,7 @@ static void choose_new(struct worker *w, struct pending *p)
         p->op = OP_SYMLINK;
     } else {
         p->op = OP_LINK;
-        p->file = (int)below(w, FILES);
+        p->file = (int)below(w, DIRS * w->nslots);
         if (!w->files[p->file].live) {
             p->op = OP_CREATE;
             p->file = free_file(w);
@@ -210,9 +221,9 @@ static void choose(struct worker *w)
     unsigned how = below(w, 100);
 
     *p = (struct pending){.d = below(w, DIRS),
-                          .s = below(w, SLOTS),
+                          .s = below(w, w->nslots),
                           .d2 = below(w, DIRS),
-                          .s2 = below(w, SLOTS),
+                          .s2 = below(w, w->nslots),
                           .file = -1,
                           .seed = (uint32_t)k9_rand(&w->rng)};
     s = &w->slots[p->d][p->s];
@@ -229,9 +240,15 @@ static void choose(struct worker *w)
         p->op = OP_RMDIR;
     } else if (s->kind == K_LINK || how < 45) {
         p->op = OP_REMOVE;
-    } else if (how < 55) {
+    } else if (how < 53) {
         p->op = OP_SIZE;
         p->off = below(w, below(w, 4) == 0 ? 300000 : 9000);
+    } else if (how < 58) {
+        p->op = OP_MODE; /* to another mode than it has: so it shows whether it happened */
+        p->mode = (w->files[s->file].mode + 1 + below(w, 0777)) & 0777;
+        p->seed &= 0x7fffffff;
+    } else if (how < 65) {
+        p->op = OP_READ;
     } else {
         choose_write(w, p);
     }
@@ -239,31 +256,68 @@ static void choose(struct worker *w)
 
 /* ---- doing ---- */
 
-/* UNSTABLE writes count once a COMMIT has answered with the same verifier. */
-static uint32_t do_write(struct worker *w, struct nt *c, struct file *f)
+static uint32_t write_piece(struct worker *w, struct nt *c, const struct nt_fh *fh, uint64_t off,
+                            uint32_t len, uint32_t stable)
 {
-    struct pending *p = &w->p;
-    uint8_t *b = malloc(p->len);
-    char verf[8];
+    uint8_t *b = malloc(len);
     uint32_t st;
 
-    nt_pattern(p->seed, p->off, b, p->len);
-    st = nt_write(c, &f->fh, p->off, b, p->len, p->commit ? UNSTABLE : FILE_SYNC);
+    nt_pattern(w->p.seed, off, b, len);
+    st = nt_write(c, fh, off, b, len, stable);
     free(b);
-    if (st != NFS3_OK) {
-        return st;
-    }
-    if (c->r.count != p->len) {
-        say(w, "WRITE of %u bytes took %u", p->len, c->r.count);
+    if (st == NFS3_OK && c->r.count != len) {
+        say(w, "WRITE of %u bytes took %u", len, c->r.count);
         return NFS3ERR_IO;
     }
-    if (p->commit) {
-        memcpy(verf, c->r.verf, 8);
-        st = nt_commit(c, &f->fh, p->off, p->len);
-        if (st == NFS3_OK && memcmp(verf, c->r.verf, 8) != 0) {
+    return st;
+}
+
+/* UNSTABLE writes count once a COMMIT has answered with the verifier of all of them. */
+static uint32_t write_unstable(struct worker *w, struct nt *c, const struct nt_fh *fh)
+{
+    struct pending *p = &w->p;
+    uint32_t step = (p->len + p->pieces - 1) / p->pieces, st = NFS3_OK;
+    char verf[8] = "";
+
+    for (uint32_t at = 0; at < p->len && st == NFS3_OK; at += step) {
+        st = write_piece(w, c, fh, p->off + at, p->len - at < step ? p->len - at : step, UNSTABLE);
+        if (st == NFS3_OK && at > 0 && memcmp(verf, c->r.verf, 8) != 0)
             say(w, "the verifier changed without a restart");
-            st = NFS3ERR_IO;
+        memcpy(verf, c->r.verf, 8);
+    }
+    if (st == NFS3_OK)
+        st = nt_commit(c, fh, p->off, p->len);
+    if (st == NFS3_OK && memcmp(verf, c->r.verf, 8) != 0)
+        say(w, "the verifier changed without a restart");
+    return st;
+}
+
+static uint32_t do_write(struct worker *w, struct nt *c, const struct file *f)
+{
+    struct pending *p = &w->p;
+
+    if (p->pieces > 0)
+        return write_unstable(w, c, &f->fh);
+    return write_piece(w, c, &f->fh, p->off, p->len, FILE_SYNC);
+}
+
+/* What is read is what was written. */
+static uint32_t do_read(struct worker *w, struct nt *c, const struct file *f)
+{
+    uint32_t st = NFS3_OK;
+
+    for (uint64_t at = 0; at < f->size && st == NFS3_OK; at += c->r.count) {
+        uint64_t n = f->size - at < NT_IO_MAX ? f->size - at : NT_IO_MAX;
+
+        st = nt_read(c, &f->fh, at, (uint32_t)n);
+        if (st != NFS3_OK)
+            break;
+        if (c->r.count == 0 || memcmp(c->data, f->data + at, c->r.count) != 0) {
+            say(w, "a read of [%llu, +%llu) gives something else than was written",
+                (unsigned long long)at, (unsigned long long)n);
+            break;
         }
+        w->read_bytes += c->r.count;
     }
     return st;
 }
@@ -301,235 +355,102 @@ static uint32_t perform(struct worker *w, struct nt *c)
         return nt_rmdir(c, dir, name);
     case OP_RENAME:
         return nt_rename(c, dir, name, &w->dirs[p->d2], to);
+    case OP_MODE:
+        set = NT_SET_MODE(p->mode);
+        set.mtime_how = SET_TO_CLIENT_TIME;
+        set.mtime.seconds = p->seed;
+        return nt_setattr(c, &f->fh, &set, NULL);
+    case OP_READ:
+        return do_read(w, c, f);
     case OP_NONE:
         break;
     }
     return NFS3_OK;
 }
 
+static void tell(struct worker *w, enum k9_event ev, const struct nt_fh *fh)
+{
+    if (w->journal != NULL) {
+        w->journal(w, ev, fh);
+    }
+}
+
+static bool refusal(const struct worker *w, uint32_t st)
+{
+    return w->may_refuse && (st == NFS3ERR_IO || st == NFS3ERR_NOSPC || st == NFS3ERR_JUKEBOX);
+}
+
 bool k9_step(struct worker *w, struct nt *c)
 {
+    bool made;
     uint32_t st;
 
     choose(w);
+    made = w->p.op == OP_CREATE || w->p.op == OP_MKDIR || w->p.op == OP_SYMLINK;
+    tell(w, K9_START, NULL);
     st = perform(w, c);
     if (st == NT_NO_REPLY || w->error[0] != '\0') {
         return false;
     }
+    if (refusal(w, st)) {
+        w->refused = st;
+        return false;
+    }
     if (st != NFS3_OK) {
-        say(w, "operation %d on d%u/n%u answers %s", (int)w->p.op, w->p.d, w->p.s,
+        say(w, "operation %s on d%u/n%u answers %s", k9_op_name((int)w->p.op), w->p.d, w->p.s,
             nt_status_name(st));
         return false;
     }
-    if ((w->p.op == OP_CREATE || w->p.op == OP_MKDIR || w->p.op == OP_SYMLINK) && !c->r.have_fh) {
+    if (made && !c->r.have_fh) {
         say(w, "no handle for what was made");
         return false;
     }
-    book(w, &c->r.fh);
-    w->acked++;
+    tell(w, K9_ACK, &c->r.fh);
+    w->acked += w->p.op != OP_READ;
+    k9_book(w, &c->r.fh);
     return true;
 }
 
-/* ---- after a kill: before or after? ---- */
+/* ---- playing back ---- */
 
-/* A byte of the range in doubt is old or new; what it is now becomes the model. */
-static void resolve_write(struct worker *w, struct nt *c)
+void k9_apply(struct worker *w, const struct pending *p, const struct nt_fh *fh)
 {
-    struct pending *p = &w->p;
+    w->p = *p;
+    k9_book(w, fh);
+}
+
+void k9_apply_found(struct worker *w, const struct pending *p, uint64_t size, const uint8_t *bytes)
+{
     struct file *f = &w->files[p->file];
-    uint64_t end = p->off + p->len, size;
-    uint8_t *neu = malloc(p->len);
+    uint64_t end = p->off + p->len < size ? p->off + p->len : size;
 
-    nt_pattern(p->seed, p->off, neu, p->len);
-    NT_OK(nt_getattr(c, &f->fh));
-    size = c->r.attr.size;
-    /* longer only by this write, never shorter */
-    if (size < f->size || (size > f->size && size > end)) {
-        nt_fail(__FILE__, __LINE__,
-                "size %llu after a write in doubt; it was %llu, the write ends at %llu",
-                (unsigned long long)size, (unsigned long long)f->size, (unsigned long long)end);
-    }
-    file_room(f, size);
-    for (uint64_t at = p->off; at < end && at < size; at += c->r.count) {
-        NT_OK(nt_read(c, &f->fh, at, (uint32_t)((end < size ? end : size) - at)));
-        NT_CHECK(c->r.count > 0);
-        for (uint32_t i = 0; i < c->r.count; i++) {
-            uint8_t old = at + i < f->size ? f->data[at + i] : 0;
-
-            if (c->data[i] != old && c->data[i] != neu[at + i - p->off]) {
-                nt_fail(__FILE__, __LINE__, "byte %llu is neither old nor new",
-                        (unsigned long long)(at + i));
-            }
-            f->data[at + i] = c->data[i];
-        }
+    k9_file_room(f, size);
+    if (end > p->off) {
+        memcpy(f->data + p->off, bytes, end - p->off);
     }
     f->size = size;
-    free(neu);
-    p->op = OP_NONE;
+    f->know_mtime = false;
+    k9_remember(f, -(int)p->op, p->off, p->len);
+    w->p.op = OP_NONE;
 }
 
-static bool exists(struct nt *c, const struct nt_fh *dir, unsigned s)
+void k9_copy(struct worker *to, const struct worker *from)
 {
-    char name[16];
-
-    k9_name(s, name);
-    NT_ONE_OF(nt_lookup(c, dir, name), NFS3_OK, NFS3ERR_NOENT);
-    return c->r.status == NFS3_OK;
-}
-
-static bool has_happened(struct worker *w, struct nt *c)
-{
-    struct pending *p = &w->p;
-
-    switch (p->op) {
-    case OP_CREATE:
-    case OP_MKDIR:
-    case OP_SYMLINK:
-    case OP_LINK:
-        return exists(c, &w->dirs[p->d], p->s);
-    case OP_REMOVE:
-    case OP_RMDIR:
-    case OP_RENAME: /* k9_verify sees whether the other name fits */
-        return !exists(c, &w->dirs[p->d], p->s);
-    case OP_SIZE:
-        NT_OK(nt_getattr(c, &w->files[p->file].fh));
-        return c->r.attr.size == p->off;
-    case OP_WRITE:
-    case OP_NONE:
-        break;
-    }
-    return false;
-}
-
-void k9_resolve(struct worker *w, struct nt *c)
-{
-    struct nt_fh fh;
-
-    if (w->p.file >= 0 && w->files[w->p.file].live) {
-        remember(&w->files[w->p.file], -(int)w->p.op, w->p.off, w->p.len);
-    }
-    if (w->p.op == OP_NONE) {
-        return;
-    }
-    if (w->p.op == OP_WRITE) {
-        resolve_write(w, c);
-        return;
-    }
-    if (has_happened(w, c)) {
-        fh = c->r.fh;
-        book(w, &fh);
-        w->in_doubt_done++;
-    } else {
-        w->p.op = OP_NONE;
-        w->in_doubt_not++;
-    }
-}
-
-/* ---- comparing ---- */
-
-static void verify_entry(struct worker *w, struct nt *c, unsigned d, const struct nt_entry *e)
-{
-    char *end = NULL;
-    unsigned long s = e->name[0] == 'n' ? strtoul(e->name + 1, &end, 10) : SLOTS;
-    const struct slot *slot;
-    const struct nt_fh *fh;
-
-    if (s >= SLOTS || *end != '\0' || w->slots[d][s].kind == K_NONE) {
-        nt_fail(__FILE__, __LINE__, "w%u/d%u/%s should not be there", w->id, d, e->name);
-    }
-    slot = &w->slots[d][s];
-    fh = slot->kind == K_FILE ? &w->files[slot->file].fh : &slot->fh;
-    NT_OK(nt_lookup(c, &w->dirs[d], e->name));
-    if (!nt_fh_eq(fh, &c->r.fh)) {
-        nt_fail(__FILE__, __LINE__, "w%u/d%u/%s is another object", w->id, d, e->name);
-    }
-    NT_EQ(c->r.attr.fileid, e->fileid);
-    if (slot->kind == K_DIR) {
-        NT_EQ(c->r.attr.type, NF3DIR);
-        NT_EQ(c->r.attr.nlink, 2);
-    } else if (slot->kind == K_LINK) {
-        char target[16];
-
-        snprintf(target, sizeof(target), "v%u", slot->version);
-        NT_OK(nt_readlink(c, fh));
-        NT_CHECK(strcmp(c->r.target, target) == 0);
-    }
-}
-
-static void verify_dir(struct worker *w, struct nt *c, unsigned d)
-{
-    unsigned want = 0, subdirs = 0, got = 0;
-    struct nt_entry *list;
-    unsigned n;
-
-    for (unsigned s = 0; s < SLOTS; s++) {
-        want += w->slots[d][s].kind != K_NONE;
-        subdirs += w->slots[d][s].kind == K_DIR;
-    }
-    NT_OK(nt_getattr(c, &w->dirs[d]));
-    NT_EQ(c->r.attr.nlink, 2 + subdirs);
-    NT_OK(nt_readdirplus(c, &w->dirs[d], 0, NULL, 65536, 65536));
-    NT_CHECK(c->r.eof);
-    n = c->r.nentries;
-    list = calloc(n, sizeof(*list));
-    memcpy(list, c->entries, n * sizeof(*list));
-    for (unsigned i = 0; i < n; i++) {
-        if (list[i].name[0] != '.') {
-            verify_entry(w, c, d, &list[i]);
-            got++;
-        }
-    }
-    free(list);
-    NT_EQ(got, want); /* nothing acknowledged is missing */
-}
-
-static void content_differs(const struct worker *w, unsigned i, uint64_t at, const uint8_t *got,
-                            uint32_t n)
-{
-    const uint8_t *want = w->files[i].data + at;
-    uint32_t first = 0, last = n - 1;
-
-    while (got[first] == want[first]) {
-        first++;
-    }
-    while (got[last] == want[last]) {
-        last--;
-    }
-    for (unsigned k = 0; k < HISTORY; k++) {
-        const struct event *e = &w->files[i].history[(w->files[i].nhistory + k) % HISTORY];
-
-        printf("# %s%s [%llu, +%llu), size then %llu\n", e->op < 0 ? "in doubt: " : "",
-               op_name(e->op), (unsigned long long)e->off, (unsigned long long)e->len,
-               (unsigned long long)e->size);
-    }
-    nt_fail(__FILE__, __LINE__,
-            "w%u: file %u of %llu bytes differs in [%llu, %llu]: 0x%02x where 0x%02x was written",
-            w->id, i, (unsigned long long)w->files[i].size, (unsigned long long)(at + first),
-            (unsigned long long)(at + last), got[first], want[first]);
-}
-
-void k9_verify(struct worker *w, struct nt *c)
-{
-    for (unsigned d = 0; d < DIRS; d++) {
-        verify_dir(w, c, d);
-    }
+    *to = *from;
     for (unsigned i = 0; i < FILES; i++) {
-        struct file *f = &w->files[i];
+        struct file *f = &to->files[i];
 
-        if (!f->live) {
-            continue;
+        if (f->data != NULL) {
+            f->data = malloc(f->cap);
+            memcpy(f->data, from->files[i].data, f->cap);
         }
-        NT_OK(nt_getattr(c, &f->fh));
-        NT_EQ(c->r.attr.size, f->size);
-        NT_EQ(c->r.attr.nlink, f->nlink);
-        for (uint64_t at = 0; at < f->size; at += c->r.count) {
-            uint64_t n = f->size - at < NT_IO_MAX ? f->size - at : NT_IO_MAX;
+    }
+}
 
-            NT_OK(nt_read(c, &f->fh, at, (uint32_t)n));
-            NT_CHECK(c->r.count > 0);
-            if (memcmp(c->data, f->data + at, c->r.count) != 0) {
-                content_differs(w, i, at, c->data, c->r.count);
-            }
-        }
+void k9_clear(struct worker *w)
+{
+    for (unsigned i = 0; i < FILES; i++) {
+        free(w->files[i].data);
+        w->files[i].data = NULL;
     }
 }
