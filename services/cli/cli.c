@@ -8,8 +8,8 @@
 #include "holdfast/assert.h"
 
 static const struct cli_command *const commands[] = {
-    &cli_cmd_status, &cli_cmd_pool,  &cli_cmd_export,
-    &cli_cmd_fsck,   &cli_cmd_bench, &cli_cmd_version,
+    &cli_cmd_status, &cli_cmd_pool, &cli_cmd_export, &cli_cmd_mount,
+    &cli_cmd_umount, &cli_cmd_fsck, &cli_cmd_bench,  &cli_cmd_version,
 };
 
 static void usage(FILE *out)

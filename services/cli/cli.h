@@ -34,11 +34,18 @@ extern const struct cli_command cli_cmd_status;
 extern const struct cli_command cli_cmd_pool;
 extern const struct cli_command cli_cmd_export;
 extern const struct cli_command cli_cmd_fsck;
+extern const struct cli_command cli_cmd_mount;
+extern const struct cli_command cli_cmd_umount;
 extern const struct cli_command cli_cmd_bench;
 extern const struct cli_command cli_cmd_version;
 
 /* The whole program. */
 int cli_main(int argc, char **argv);
+
+/* Becomes the program argv[0] that lies beside this one; returns (CLI_PROBLEM, said) only if it
+ * cannot.
+ */
+int cli_exec_beside(char **argv);
 
 /* ---- output ---- */
 

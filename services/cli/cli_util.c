@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "holdfast/assert.h"
 
@@ -157,4 +158,20 @@ bool cli_wants_help(int argc, char **argv)
         }
     }
     return false;
+}
+
+int cli_exec_beside(char **argv)
+{
+    char self[4096], path[4352];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    char *slash;
+
+    if (n <= 0) {
+        return cli_fail(CLI_PROBLEM, "cannot find the folder of this program");
+    }
+    self[n] = '\0';
+    slash = strrchr(self, '/');
+    (void)snprintf(path, sizeof(path), "%.*s/%s", slash ? (int)(slash - self) : 0, self, argv[0]);
+    execv(path, argv);
+    return cli_fail(CLI_PROBLEM, "cannot run %s: %s", path, strerror(errno));
 }

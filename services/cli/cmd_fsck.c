@@ -109,23 +109,18 @@ static int online(const struct cli *cli, bool chunks)
  */
 static int offline(const struct cli *cli)
 {
-    char self[4096], node[4200];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    char *slash;
+    char name[] = "holdfast-node", fsck[] = "--fsck", flag[] = "--node-dir", json[] = "--json";
+    char *dir = strdup(cli->dir);
+    char *argv[] = {name, fsck, flag, dir, cli->json ? json : NULL, NULL};
+    int rc;
 
-    if (n <= 0) {
-        return cli_fail(CLI_PROBLEM, "cannot find the folder of this program");
+    if (access(cli->dir, F_OK) != 0) {
+        rc = cli_fail(CLI_UNREACHABLE, "no node directory %s", cli->dir);
+    } else {
+        rc = cli_exec_beside(argv);
     }
-    self[n] = '\0';
-    slash = strrchr(self, '/');
-    if (slash == NULL || access(cli->dir, F_OK) != 0) {
-        return cli_fail(CLI_UNREACHABLE, "no node directory %s", cli->dir);
-    }
-    *slash = '\0';
-    (void)snprintf(node, sizeof(node), "%s/holdfast-node", self);
-    execl(node, node, "--fsck", "--node-dir", cli->dir, cli->json ? "--json" : (char *)NULL,
-          (char *)NULL);
-    return cli_fail(CLI_PROBLEM, "cannot run %s", node);
+    free(dir);
+    return rc;
 }
 
 static int run(const struct cli *cli, int argc, char **argv)

@@ -106,8 +106,9 @@ struct hf_attr {
     uint64_t change; /* another value after every change */
     uint32_t flags;  /* HF_ATTR_* */
 };
-#define HF_ATTR_XATTR 2u /* has extended attributes */
-#define HF_ATTR_ACL   4u /* has an access ACL */
+#define HF_ATTR_XATTR       2u /* has extended attributes */
+#define HF_ATTR_ACL         4u /* has an access ACL */
+#define HF_ATTR_DEFAULT_ACL 8u /* a directory with a default ACL */
 
 #define HF_SET_MODE      1u
 #define HF_SET_UID       2u
