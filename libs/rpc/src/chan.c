@@ -18,6 +18,7 @@ void chan_fini(struct chan *c)
 void chan_restart(struct chan *c)
 {
     c->sent = c->acked = c->received = c->taken = c->told = 0;
+    c->under_way_bytes = 0;
 }
 
 /* Writes the entry at p, where its size has been made room for. */
@@ -146,6 +147,8 @@ void chan_send(struct chan *c, uint64_t peer, struct hf_rpc_msg *m)
 
     f.seq = ++c->sent;
     c->told = c->taken;
+    c->lens[c->sent % CHAN_WINDOW] = m->len;
+    c->under_way_bytes += m->len;
     hf_wire_put_header(m->data, &f, m->len);
     c->tr->ops->send(c->tr, peer, m);
 }
@@ -174,7 +177,8 @@ int chan_check(struct chan *c, const struct hf_wire_frame *f)
     uint32_t newly = f->acked - c->acked;
 
     if (newly <= chan_under_way(c))
-        c->acked = f->acked;
+        while (c->acked != f->acked)
+            c->under_way_bytes -= c->lens[++c->acked % CHAN_WINDOW];
     else if (c->acked - f->acked > CHAN_WINDOW * 2) /* neither ahead nor a late one */
         return HF_E_PROTO;
     if (f->count == 0 || f->seq - c->received > UINT32_MAX / 2 || f->seq == c->received)

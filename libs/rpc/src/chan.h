@@ -30,6 +30,8 @@ struct chan {
     uint32_t sent, acked; /* numbers of the last message sent, and taken by the peer */
     uint32_t received;    /* the last message that came from the peer */
     uint32_t taken, told; /* how many of those are dealt with, and what the peer knows of that */
+    size_t lens[CHAN_WINDOW]; /* of the messages under way, by number */
+    size_t under_way_bytes;
 };
 
 /* The body of an entry: one of the two, or none. */
@@ -54,6 +56,11 @@ static inline bool chan_pending(const struct chan *c)
 static inline uint32_t chan_under_way(const struct chan *c)
 {
     return c->sent - c->acked;
+}
+/* What is kept for a peer that has not taken it. */
+static inline size_t chan_held_bytes(const struct chan *c)
+{
+    return c->bytes + c->under_way_bytes;
 }
 /* The next message that may be sent now, without numbers; NULL: none. */
 struct hf_rpc_msg *chan_next(struct chan *c);

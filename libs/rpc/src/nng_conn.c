@@ -14,6 +14,11 @@
 #define SEND_IOV  8u    /* nng's limit */
 #define HELLO_MS  10000
 
+/* Of a server, so that peers that begin messages and do not end them hold little, and not for long.
+ */
+#define PARTS_BYTES_MAX ((size_t)256 << 20)
+#define PART_MS         30000 /* between two pieces of a message */
+
 /* ---- with mu held ---- */
 
 void st_push(struct st_tr *t, struct hf_rpc_msg *m)
@@ -39,6 +44,8 @@ void st_conn_close(struct conn *c)
     if (c->closed)
         return;
     c->closed = true;
+    if (c->part) /* freed with the connection: a receive may still be filling it */
+        c->tr->part_bytes -= c->part->len;
     nng_stream_close(c->stream);
     hf_msgq_clear(&c->sendq);
     conn_down_if_idle(c);
@@ -79,6 +86,8 @@ static bool cut(struct conn *c)
         n = c->have - at < len ? c->have - at : len;
         if (n < len && len <= BUF_BYTES / 2)
             break; /* small: the rest comes with what follows it */
+        if (n < len && c->tr->server && c->tr->part_bytes + len > PARTS_BYTES_MAX)
+            return false;
         m = hf_rpc_msg_plain(NULL, len);
         if (!m)
             return false;
@@ -89,6 +98,7 @@ static bool cut(struct conn *c)
         } else {
             c->part = m;
             c->part_have = n;
+            c->tr->part_bytes += len;
         }
     }
     c->have -= at;
@@ -147,6 +157,7 @@ static void on_received(void *arg)
             into = c->part->len - c->part_have < n ? c->part->len - c->part_have : n;
             c->part_have += into;
             if (c->part_have == c->part->len) {
+                c->tr->part_bytes -= c->part->len;
                 deliver(c, c->part);
                 c->part = NULL;
             }
@@ -154,6 +165,8 @@ static void on_received(void *arg)
         c->have += n - into;
         if (!cut(c))
             st_conn_close(c);
+        else if (c->part && t->server)
+            nng_aio_set_timeout(c->rx, PART_MS);
     } else {
         st_conn_close(c);
     }

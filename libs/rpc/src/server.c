@@ -8,8 +8,8 @@
  * told so, when its last entry has become a request.
  *
  * Replies are packed where the method gives them, gather per peer, and leave at the end of the
- * turn. A peer that does not take its replies for STALL_NS loses its connection, so that it cannot
- * hold memory for ever.
+ * turn. A peer that does not take its replies for a while loses its connection, so that it cannot
+ * hold memory for ever; until then what it can make us hold is bounded (struct hf_rpc_limits).
  *
  * A request outlives its connection: it holds a reference to its peer, and its reply goes nowhere.
  */
@@ -19,9 +19,16 @@
 
 #include "holdfast/err.h"
 
-#define INFLIGHT_DEFAULT  4096u
-#define INFLIGHT_BULK_MAX ((size_t)256 << 20)
-#define STALL_NS          (30 * HF_NS_PER_SEC)
+static const struct hf_rpc_limits limits_default = {
+    .max_peers = 4096,
+    .max_inflight = 4096,
+    .max_request_bytes = (size_t)256 << 20,
+    .max_peer_inflight = 2048,
+    .max_peer_reply_bytes = (size_t)128 << 20,
+    .max_reply_bytes = (size_t)512 << 20,
+    .stall_timeout_ms = 30000,
+    .idle_timeout_ms = 600000,
+};
 
 /* ---- peers ---- */
 
@@ -38,6 +45,8 @@ static void peer_gone(struct peer *p)
     struct hf_rpc_server *s = p->server;
 
     p->gone = true;
+    s->reply_bytes -= p->counted;
+    p->counted = 0;
     hf_list_remove(&p->dirty);
     hf_list_remove(&p->link);
     (void)hf_map_del(&s->by_id, p->id);
@@ -45,8 +54,17 @@ static void peer_gone(struct peer *p)
     srv_peer_unref(p);
 }
 
+void srv_recount(struct peer *p)
+{
+    size_t now = p->gone ? 0 : chan_held_bytes(&p->chan);
+
+    p->server->reply_bytes += now - p->counted;
+    p->counted = now;
+}
+
 void srv_mark_dirty(struct peer *p)
 {
+    srv_recount(p);
     if (hf_list_empty(&p->dirty))
         hf_list_push_back(&p->server->dirty, &p->dirty);
     hf_loop_defer(p->server->loop, &p->server->turn_end);
@@ -63,13 +81,13 @@ static void stall_check(struct peer *p)
     p->stall_acked = p->chan.acked;
     p->stall_since_ns = srv_now_ns(s);
     if (!hf_timer_armed(&s->stall_timer))
-        hf_timer_set(&s->stall_timer, STALL_NS);
+        hf_timer_set(&s->stall_timer, s->opts.limits.stall_timeout_ms * HF_NS_PER_MS);
 }
 
 static void on_stall_timer(struct hf_timer *timer)
 {
     struct hf_rpc_server *s = hf_container_of(timer, struct hf_rpc_server, stall_timer);
-    uint64_t now = srv_now_ns(s);
+    uint64_t now = srv_now_ns(s), most = s->opts.limits.stall_timeout_ms * HF_NS_PER_MS;
     bool again = false;
 
     HF_LIST_FOREACH(it, &s->peers)
@@ -77,12 +95,32 @@ static void on_stall_timer(struct hf_timer *timer)
         struct peer *p = hf_container_of(it, struct peer, link);
 
         stall_check(p);
-        if (p->stall_since_ns && now - p->stall_since_ns >= STALL_NS)
+        if (p->stall_since_ns && now - p->stall_since_ns >= most) {
+            s->stats.peers_stalled++;
             p->chan.tr->ops->drop(p->chan.tr, p->id);
+        }
         again = again || p->stall_since_ns;
     }
     if (again && !hf_timer_armed(timer))
-        hf_timer_set(timer, STALL_NS / 4);
+        hf_timer_set(timer, most / 4);
+}
+
+static void on_idle_timer(struct hf_timer *timer)
+{
+    struct hf_rpc_server *s = hf_container_of(timer, struct hf_rpc_server, idle_timer);
+    uint64_t now = srv_now_ns(s), most = s->opts.limits.idle_timeout_ms * HF_NS_PER_MS;
+
+    HF_LIST_FOREACH(it, &s->peers)
+    {
+        struct peer *p = hf_container_of(it, struct peer, link);
+
+        if (p->inflight == 0 && now - p->heard_ns >= most) {
+            s->stats.peers_idle++;
+            p->chan.tr->ops->drop(p->chan.tr, p->id);
+        }
+    }
+    if (s->stats.peers)
+        hf_timer_set(timer, most / 4 + 1);
 }
 
 static void peer_flush(struct peer *p)
@@ -96,6 +134,7 @@ static void peer_flush(struct peer *p)
         chan_send(&p->chan, p->id, m);
     }
     chan_tell(&p->chan, p->id);
+    srv_recount(p);
     stall_check(p);
 }
 
@@ -113,7 +152,8 @@ static bool take_entries(struct hf_rpc_server *s, struct hf_rpc_msg *m)
         return true;
     p->refs++; /* a method may stop the server */
     while (!p->gone && s->reader.left > 0) {
-        if (s->inflight >= s->opts.max_inflight || s->inflight_bulk >= INFLIGHT_BULK_MAX) {
+        if (s->inflight >= s->opts.limits.max_inflight ||
+            s->inflight_bulk >= s->opts.limits.max_request_bytes) {
             done = false;
             break;
         }
@@ -164,14 +204,19 @@ static void on_turn_end(struct hf_task *task)
 static void on_up(void *arg, struct hf_tr *t, uint64_t id)
 {
     struct hf_rpc_server *s = arg;
-    struct peer *p = calloc(1, sizeof(*p));
+    bool full = s->stats.peers >= s->opts.limits.max_peers;
+    struct peer *p = full ? NULL : calloc(1, sizeof(*p));
 
     if (!p || hf_map_put(&s->by_id, id, p) != 0) {
+        s->stats.peers_refused++;
         free(p);
         t->ops->drop(t, id);
         return;
     }
     chan_init(&p->chan, t);
+    p->heard_ns = srv_now_ns(s);
+    if (!hf_timer_armed(&s->idle_timer))
+        hf_timer_set(&s->idle_timer, s->opts.limits.idle_timeout_ms * HF_NS_PER_MS / 4 + 1);
     p->server = s;
     p->id = id;
     p->refs = 1;
@@ -202,7 +247,9 @@ static void on_recv(void *arg, uint64_t id, struct hf_rpc_msg *m)
     rc = hf_wire_open(m->data, m->len, &f, &rd);
     if (!p)
         goto out;
+    p->heard_ns = hf_loop_now_ns(s->loop);
     rc = rc ? rc : chan_check(&p->chan, &f);
+    srv_recount(p);
     if (rc < 0) {
         s->stats.bad_frames++;
         p->chan.tr->ops->drop(p->chan.tr, id);
@@ -226,6 +273,25 @@ out:
 
 static const struct hf_tr_events server_events = {on_up, on_down, on_recv};
 
+static void limits_fill(struct hf_rpc_limits *l)
+{
+#define FILL(field) l->field = l->field ? l->field : limits_default.field
+    FILL(max_peers);
+    FILL(max_inflight);
+    FILL(max_request_bytes);
+    FILL(max_peer_inflight);
+    FILL(max_peer_reply_bytes);
+    FILL(max_reply_bytes);
+    FILL(stall_timeout_ms);
+    FILL(idle_timeout_ms);
+#undef FILL
+}
+
+const struct hf_rpc_limits *hf_rpc_server_limits(const struct hf_rpc_server *s)
+{
+    return &s->opts.limits;
+}
+
 int hf_rpc_server_new(struct hf_loop *loop, const struct hf_rpc_server_opts *opts,
                       struct hf_rpc_server **ret)
 {
@@ -236,12 +302,12 @@ int hf_rpc_server_new(struct hf_loop *loop, const struct hf_rpc_server_opts *opt
     s->loop = loop;
     if (opts)
         s->opts = *opts;
-    if (s->opts.max_inflight == 0)
-        s->opts.max_inflight = INFLIGHT_DEFAULT;
+    limits_fill(&s->opts.limits);
     hf_list_init(&s->peers);
     hf_list_init(&s->dirty);
     s->turn_end.fn = on_turn_end;
     hf_timer_init(&s->stall_timer, loop, on_stall_timer);
+    hf_timer_init(&s->idle_timer, loop, on_idle_timer);
     *ret = s;
     return 0;
 }
@@ -298,6 +364,7 @@ void hf_rpc_server_stop(struct hf_rpc_server *s)
         s->tr[i] = NULL;
     }
     hf_timer_cancel(&s->stall_timer);
+    hf_timer_cancel(&s->idle_timer);
     hf_loop_cancel(s->loop, &s->turn_end);
     if (!s->pumping)
         hf_msgq_clear(&s->pending);
@@ -326,4 +393,6 @@ void hf_rpc_server_stats(const struct hf_rpc_server *s, struct hf_rpc_stats *ret
 {
     *ret = s->stats;
     ret->inflight = s->inflight;
+    ret->request_bytes = s->inflight_bulk;
+    ret->reply_bytes = s->reply_bytes;
 }

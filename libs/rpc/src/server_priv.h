@@ -23,6 +23,9 @@ struct peer {
     struct hf_list link;     /* of server->peers */
     uint32_t stall_acked;    /* what it had acknowledged when the stall began */
     uint64_t stall_since_ns; /* 0: it keeps up */
+    uint64_t heard_ns;       /* its last message */
+    size_t inflight;         /* its calls being served */
+    size_t counted;          /* its part of server->reply_bytes */
 };
 
 struct request {
@@ -59,10 +62,11 @@ struct hf_rpc_server {
     struct hf_wire_reader reader; /* of the first pending message */
     bool paused, pumping;
     size_t inflight, inflight_bulk;
+    size_t reply_bytes; /* held for peers that have not taken them */
     struct request *free_reqs;
     size_t nfree;
     struct hf_task turn_end;
-    struct hf_timer stall_timer;
+    struct hf_timer stall_timer, idle_timer;
     struct hf_rpc_stats stats;
 };
 
@@ -72,6 +76,8 @@ static inline uint64_t srv_now_ns(const struct hf_rpc_server *s)
 }
 
 void srv_peer_unref(struct peer *p);
+/* What is held for the peer has changed. */
+void srv_recount(struct peer *p);
 /* The peer has something to be sent at the end of the turn. */
 void srv_mark_dirty(struct peer *p);
 

@@ -60,6 +60,7 @@ static void request_end(struct request *r)
     struct hf_rpc_server *s = r->server;
 
     s->inflight--;
+    r->peer->inflight--;
     s->inflight_bulk -= r->pub.bulk.len;
     hf_rpc_msg_unref(r->msg);
     hf_rpc_msg_unref(r->inplace);
@@ -90,6 +91,22 @@ ProtobufCService *srv_find_service(const struct hf_rpc_server *s, uint32_t id)
             return s->services[i].impl;
     }
     return NULL;
+}
+
+/* A peer has too many calls under way, or does not take its replies: it has to try again later. One
+ * that goes on all the same is dropped. */
+static bool too_much(struct peer *p)
+{
+    const struct hf_rpc_limits *l = &p->server->opts.limits;
+    size_t held = chan_held_bytes(&p->chan);
+
+    if (held > 2 * l->max_peer_reply_bytes) {
+        p->server->stats.peers_stalled++;
+        p->chan.tr->ops->drop(p->chan.tr, p->id);
+        return true;
+    }
+    return p->inflight >= l->max_peer_inflight || held > l->max_peer_reply_bytes ||
+           (p->server->reply_bytes > l->max_reply_bytes && held > 0);
 }
 
 static void request_fill(struct request *r, const struct hf_wire_entry *e, struct hf_slice bulk)
@@ -125,6 +142,11 @@ void srv_dispatch(struct peer *p, struct hf_rpc_msg *m, const struct hf_wire_ent
         refuse(p, e->id, HF_E_NOTSUPP);
         return;
     }
+    if (too_much(p)) {
+        s->stats.busy++;
+        refuse(p, e->id, HF_E_BUSY);
+        return;
+    }
     r = request_new(s);
     if (!r) {
         refuse(p, e->id, HF_E_NOMEM);
@@ -147,6 +169,7 @@ void srv_dispatch(struct peer *p, struct hf_rpc_msg *m, const struct hf_wire_ent
     p->refs++;
     hf_rpc_msg_ref(m);
     s->inflight++;
+    p->inflight++;
     s->inflight_bulk += bulk.len;
     if (s->opts.dispatch)
         s->opts.dispatch(s->opts.arg, &r->pub);

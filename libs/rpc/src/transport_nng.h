@@ -69,6 +69,7 @@ struct st_tr {
     struct hf_rpc_msg retry; /* event: dial or accept again later */
     bool retry_queued;
     size_t queued_msgs, queued_bytes; /* received, not yet drained */
+    size_t part_bytes;                /* of messages that are being received in place */
     bool posted, paused, stopping;
 };
 

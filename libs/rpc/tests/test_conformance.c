@@ -402,7 +402,7 @@ static bool press_step(void *arg)
 
 static void max_inflight_holds_back(const char *scheme)
 {
-    static const struct hf_rpc_server_opts opts = {.max_inflight = 8};
+    static const struct hf_rpc_server_opts opts = {.limits.max_inflight = 8};
     struct pressed *s = calloc(1, sizeof(*s));
 
     cr_assert_not_null(s);

@@ -125,8 +125,22 @@ struct hf_rpc_req {
     void *user;             /* the same */
 };
 
+/* What peers may hold of a server, each 0 = default. */
+struct hf_rpc_limits {
+    size_t max_peers;         /* connections; more are closed. 4096 */
+    size_t max_inflight;      /* calls being served; beyond it receiving pauses. 4096 */
+    size_t max_request_bytes; /* bulk of calls being served; beyond it receiving pauses. 256 MiB */
+    size_t max_peer_inflight; /* calls of one peer; beyond it they get BUSY. 2048 */
+    size_t max_peer_reply_bytes; /* replies that a peer has not taken; beyond it its calls get BUSY,
+                                  * beyond twice that it is dropped. 128 MiB */
+    size_t max_reply_bytes;      /* the same of all peers: calls get BUSY. 512 MiB */
+    uint64_t stall_timeout_ms;   /* a peer that takes no replies is dropped. 30 s */
+    uint64_t
+        idle_timeout_ms; /* a peer that sends nothing and waits for nothing is dropped. 10 min */
+};
+
 struct hf_rpc_server_opts {
-    size_t max_inflight; /* calls being served; beyond it receiving pauses. 0 = 4096 */
+    struct hf_rpc_limits limits;
     bool insecure;
     /* Called instead of the service's vtable, if set: the owner queues the request or invokes
      * req->service's vtable itself with hf_rpc_req_invoke. */
@@ -169,8 +183,11 @@ void hf_rpc_req_drop(struct hf_rpc_req *req);
 
 struct hf_rpc_stats {
     uint64_t msgs_in, msgs_out, calls_in, calls_out, bytes_in, bytes_out, bad_frames, inflight,
-        peers;
+        peers, request_bytes, reply_bytes;
+    uint64_t busy, peers_refused, peers_stalled, peers_idle; /* what the limits did */
 };
 void hf_rpc_server_stats(const struct hf_rpc_server *s, struct hf_rpc_stats *ret);
+/* With the defaults filled in. */
+const struct hf_rpc_limits *hf_rpc_server_limits(const struct hf_rpc_server *s);
 
 #endif
