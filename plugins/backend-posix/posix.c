@@ -160,9 +160,13 @@ static int format_check(struct hf_be *be, const char *path, char *err, size_t er
 
     if (fd >= 0) {
         n = read(fd, text, sizeof(text) - 1);
+        if (n == (ssize_t)strlen(FORMAT) && memcmp(text, FORMAT, (size_t)n) == 0) {
+            /* perhaps of a process that was killed before it could sync */
+            rc = fsync(fd) || fsync(be->root);
+            close(fd);
+            return rc ? fail(err, err_bytes, path, "cannot sync the format file in") : 0;
+        }
         close(fd);
-        if (n == (ssize_t)strlen(FORMAT) && memcmp(text, FORMAT, (size_t)n) == 0)
-            return 0;
         if (n != 0) { /* empty: its writing was cut off */
             (void)snprintf(err, err_bytes,
                            "posix: %.150s has a format that this version does not know", path);

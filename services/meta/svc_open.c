@@ -3,22 +3,24 @@
  * Making and opening the shards of a metadata service. Blocking, before any loop runs.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "holdfast/assert.h"
+#include "holdfast/dirs.h"
 #include "holdfast/err.h"
 #include "svc_priv.h"
 
 static int make_dir(const char *path, char *err, size_t err_bytes)
 {
-    if (mkdir(path, 0700) == 0 || errno == EEXIST)
-        return 0;
-    (void)snprintf(err, err_bytes, "cannot make directory %s: %s", path, strerror(errno));
-    return hf_err_from_errno(errno);
+    int rc = hf_dir_make(path);
+
+    if (rc)
+        (void)snprintf(err, err_bytes, "cannot make directory %s: %s", path, hf_err_text(rc));
+    return rc;
 }
 
 static int open_wal(struct hf_metasvc *s, char *err, size_t err_bytes)
@@ -85,19 +87,20 @@ static bool is_new(const struct hf_metasvc *s, struct hf_buf *marker)
            access((const char *)marker->data, F_OK) != 0;
 }
 
-static int write_marker(const char *path)
+/* Its name must be durable too: what a lost marker protects would be unprotected. */
+static int write_marker(const char *path, const char *dir)
 {
-    FILE *f = fopen(path, "we");
+    static const char text[] = "every shard of this file system has been made\n";
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     int rc = 0;
 
-    if (!f)
+    if (fd < 0)
         return hf_err_from_errno(errno);
-    if (fprintf(f, "every shard of this file system has been made\n") < 0 || fflush(f) ||
-        fsync(fileno(f)))
+    if (write(fd, text, sizeof(text) - 1) != (ssize_t)sizeof(text) - 1 || fsync(fd))
         rc = HF_E_IO;
-    if (fclose(f) && rc == 0)
+    if (close(fd))
         rc = HF_E_IO;
-    return rc;
+    return rc ? rc : hf_dir_sync(dir);
 }
 
 static bool same_map(const Hf__MapGetRep *a, const Hf__MapGetRep *b)
@@ -273,7 +276,8 @@ int svc_open_shards(struct hf_metasvc *s, char *err, size_t err_bytes)
         rc = open_wal(s, err, err_bytes);
     if (rc == 0)
         rc = open_all(s, fresh, err, err_bytes);
-    if (rc == 0 && fresh && (rc = write_marker((const char *)marker.data)) != 0)
+    if (rc == 0 && fresh &&
+        (rc = write_marker((const char *)marker.data, (const char *)dir.data)) != 0)
         (void)snprintf(err, err_bytes, "cannot write %s: %s", (const char *)marker.data,
                        hf_err_text(rc));
     if (rc == 0)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "holdfast/assert.h"
+#include "holdfast/dirs.h"
 #include "holdfast/err.h"
 #include "holdfast/map.h"
 
@@ -48,10 +49,11 @@ static char *join(struct hf_arena *a, const char *format, const char *x, const c
 
 static int make_dir(const char *path, char *err, size_t err_bytes)
 {
-    if (mkdir(path, 0700) == 0 || errno == EEXIST)
-        return 0;
-    (void)snprintf(err, err_bytes, "node.dir: cannot make %s: %s", path, strerror(errno));
-    return hf_err_from_errno(errno);
+    int rc = hf_dir_make(path);
+
+    if (rc)
+        (void)snprintf(err, err_bytes, "node.dir: cannot make %s: %s", path, hf_err_text(rc));
+    return rc;
 }
 
 static int absolute_dir(const char *path, struct hf_arena *a, char **ret, char *err,

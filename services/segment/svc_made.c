@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "holdfast/dirs.h"
 #include "svc_priv.h"
 
 #define INNER "holdfast-segment"
@@ -30,29 +31,20 @@ static bool listed(const char *list, uint32_t id)
     return found;
 }
 
-static int sync_dir(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc = fd < 0 || fsync(fd) ? HF_E_IO : 0;
-
-    if (fd >= 0)
-        (void)close(fd);
-    return rc;
-}
-
-/* Appends a line with the segment's number and makes it durable. */
-static int append(const char *path, const char *dir, uint32_t id)
+/* Appends a line with the segment's number if it is not there, and makes it durable in any case: a
+ * process that was killed may have written it a moment ago. */
+static int note(const char *path, const char *dir, uint32_t id, bool there)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     int rc = 0;
 
     if (fd < 0)
         return hf_err_from_errno(errno);
-    if (dprintf(fd, "%" PRIu32 "\n", id) < 0 || fsync(fd))
+    if ((!there && dprintf(fd, "%" PRIu32 "\n", id) < 0) || fsync(fd))
         rc = HF_E_IO;
     if (close(fd))
         rc = HF_E_IO;
-    return rc ? rc : sync_dir(dir);
+    return rc ? rc : hf_dir_sync(dir);
 }
 
 int svc_made_check(const char *dir, const char *path, uint32_t id, char *err, size_t err_bytes)
@@ -73,14 +65,13 @@ int svc_made_check(const char *dir, const char *path, uint32_t id, char *err, si
 int svc_made_note(const char *dir, const char *path, uint32_t id, char *err, size_t err_bytes)
 {
     char list[4300], inner[4300];
-    int rc = 0;
+    int rc;
 
     (void)snprintf(list, sizeof(list), "%s/made", dir);
     (void)snprintf(inner, sizeof(inner), "%s/" INNER, path);
-    if (access(inner, F_OK))
-        rc = append(inner, path, id);
-    if (rc == 0 && !listed(list, id))
-        rc = append(list, dir, id);
+    rc = note(inner, path, id, access(inner, F_OK) == 0);
+    if (rc == 0)
+        rc = note(list, dir, id, listed(list, id));
     if (rc)
         (void)snprintf(err, err_bytes, "segment %" PRIu32 ": cannot write %.300s: %s", id, list,
                        hf_err_text(rc));

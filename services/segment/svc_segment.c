@@ -8,9 +8,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "holdfast/assert.h"
+#include "holdfast/dirs.h"
 
 #define LIST_QUEUE 64u
 
@@ -160,9 +160,10 @@ static int open_backends(struct hf_segsvc *s, const struct hf_segsvc_opts *o, ch
     s->segments = calloc(o->nsegments, sizeof(*s->segments));
     if (!s->segments)
         return HF_E_NOMEM;
-    if (mkdir(o->dir, 0700) && errno != EEXIST) {
-        (void)snprintf(err, err_bytes, "cannot make %.300s: %s", o->dir, strerror(errno));
-        return hf_err_from_errno(errno);
+    rc = hf_dir_make(o->dir);
+    if (rc) {
+        (void)snprintf(err, err_bytes, "cannot make %.300s: %s", o->dir, hf_err_text(rc));
+        return rc;
     }
     for (unsigned i = 0; i < o->nsegments; i++) {
         s->nsegments = i + 1;

@@ -210,8 +210,8 @@ static int make_dirs(const struct wal_files *files, char *path)
 
     if (mkdir(path, 0700) == 0)
         return sync_parent(files, path);
-    if (errno == EEXIST)
-        return 0;
+    if (errno == EEXIST) /* perhaps by a process that was killed before it could sync */
+        return sync_parent(files, path);
     if (errno != ENOENT || !slash || slash == path)
         return hf_err_from_errno(errno);
     *slash = 0;
@@ -350,6 +350,8 @@ int wal_open_files(struct hf_env *env, const struct hf_wal_opts *o, const struct
     if (rc && err && err_bytes)
         (void)snprintf(err, err_bytes, "%s: %s", w->dir,
                        rc == HF_E_BUSY ? "in use by another process" : hf_err_text(rc));
+    if (rc == 0) /* names that a killed process left are not durable yet */
+        rc = files->sync_dir(files, w->dir);
     if (rc == 0)
         rc = wal_scan(w, err, err_bytes);
     if (rc == 0)

@@ -411,9 +411,8 @@ static int make_dirs(char *path)
     char *slash = strrchr(path, '/');
     int rc;
 
-    if (mkdir(path, 0700) != 0) {
-        if (errno == EEXIST)
-            return 0;
+    /* One that is there may come from a process that was killed before it could sync. */
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
         if (errno != ENOENT || !slash || slash == path)
             return hf_err_from_errno(errno);
         *slash = 0;
@@ -470,8 +469,7 @@ static int create_tables(struct lmdb_store *l, const struct hf_store_opts *o)
         mdb_txn_abort(txn);
         return map_err(rc);
     }
-    rc = mdb_txn_commit(txn);
-    return rc ? map_err(rc) : sync_dir(l->dir);
+    return map_err(mdb_txn_commit(txn));
 }
 
 static int sys_read(struct lmdb_store *l, MDB_txn *txn, uint64_t *ret_applied)
@@ -589,6 +587,8 @@ int store_lmdb_open(const struct hf_store_opts *o, const struct store_ops **ret_
         if (rc == HF_E_NOENT)
             rc = create_tables(l, o);
     }
+    if (rc == 0) /* also if they are not of our making: see make_dirs */
+        rc = sync_dir(l->dir);
     if (rc) {
         lmdb_close(l);
         return rc;
