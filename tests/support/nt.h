@@ -105,6 +105,7 @@ struct nt_node {
     char export_path[256];
 };
 
+int nt_free_port(void); /* that was free a moment ago */
 /* Starts a node and waits (60 s) until it serves. Dies with a message and the node's log otherwise.
  */
 void nt_node_start(struct nt_node *n);

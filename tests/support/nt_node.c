@@ -35,7 +35,7 @@ static const char *bin_dir(void)
 
 /* A port that was free a moment ago; starting is tried again with another if it is taken meanwhile.
  */
-static int free_port(void)
+int nt_free_port(void)
 {
     struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(sa);
@@ -147,7 +147,7 @@ void nt_node_start(struct nt_node *n)
     make_dir(n);
     for (int tries = 0; tries < 3; tries++) {
         if (n->port == 0) {
-            n->port = n->mount_port = free_port();
+            n->port = n->mount_port = nt_free_port();
         }
         write_conf(n);
         n->pid = spawn(n);
