@@ -114,7 +114,7 @@ static int create_existing(struct hf_meta *m, struct hf_meta_op *op, const Hf__C
         return 0;
     r = hf_size_check(&o.i, q->set->size);
     if (r == 0)
-        r = hf_may_data(&o.i, q->cred, HF_W, true);
+        r = hf_may_data(m, &o.i, q->cred, HF_W, true);
     if (r == 0)
         r = hf_size_prepare(m, op, &o, q->set->size, &z, &p->layout);
     if (r == 0)
@@ -143,7 +143,7 @@ int hf_meta_op_create(struct hf_meta *m, struct hf_meta_op *op, const Hf__Create
         return create_existing(m, op, q, p, &d);
     if (r != HF_E_NOENT)
         return r;
-    r = hf_may(&dir.i, q->cred, HF_W);
+    r = hf_may(m, &dir.i, q->cred, HF_W);
     if (r)
         return r;
     if (!op->may_grow || !d.cookie)

@@ -143,7 +143,7 @@ int hf_dir_search(struct hf_meta *m, const struct hf_inode *dir, const Hf__Cred 
     int r = hf_name_check(name);
 
     if (r == 0)
-        r = hf_may(dir, c, HF_X);
+        r = hf_may(m, dir, c, HF_X);
     if (r)
         return r;
     if (hf_name_is_dot(name) || hf_name_is_dotdot(name))
@@ -158,7 +158,7 @@ int hf_dir_may_add(struct hf_meta *m, struct hf_meta_op *op, const struct hf_ino
 
     if (r != HF_E_NOENT)
         return r ? r : HF_E_EXIST;
-    r = hf_may(dir, c, HF_W);
+    r = hf_may(m, dir, c, HF_W);
     if (r)
         return r;
     return op->may_grow && ret->cookie ? 0 : HF_E_NOSPC;

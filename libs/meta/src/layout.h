@@ -239,8 +239,21 @@ enum hf_ino_kind {
     HF_KIND_CHUNKS = 2, /* regular files */
 };
 
-#define HF_INO_EXCLUSIVE 1u /* flags: made by an EXCLUSIVE create, verf is its verifier */
-#define HF_INO_XATTR     2u /* flags: has rows in table xat */
+#define HF_INO_EXCLUSIVE   1u  /* flags: made by an EXCLUSIVE create, verf is its verifier */
+#define HF_INO_XATTR       2u  /* flags: has rows in table xat */
+#define HF_INO_ACL         4u  /* among them an access ACL, */
+#define HF_INO_DEFAULT_ACL 8u  /* a default ACL, */
+#define HF_INO_CAPABILITY  16u /* security.capability */
+#define HF_INO_ALLOC_SHIFT 5u  /* two bits: enum hf_alloc */
+#define HF_INO_ALLOC       (3u << HF_INO_ALLOC_SHIFT)
+
+/* How segments are chosen for a new file: of a directory, inherited by what is made in it. */
+enum hf_alloc {
+    HF_ALLOC_UNSET = 0, /* as HF_ALLOC_FREE_SPACE */
+    HF_ALLOC_FREE_SPACE = 1,
+    HF_ALLOC_ROUND_ROBIN = 2,
+    HF_ALLOC_LOCAL = 3,
+};
 
 #define HF_SEGS_MAX   64u
 #define HF_RANGES_MAX 8u
@@ -275,6 +288,11 @@ struct hf_inode {
 #define HF_INO_VALUE_MAX                                                                           \
     (sizeof(struct hf_ino_disk) + sizeof(struct hf_layout_disk) + HF_SEGS_MAX * sizeof(uint32_t) + \
      HF_RANGES_MAX * sizeof(struct hf_range))
+
+static inline enum hf_alloc hf_ino_alloc_how(const struct hf_inode *i)
+{
+    return (enum hf_alloc)((i->flags & HF_INO_ALLOC) >> HF_INO_ALLOC_SHIFT);
+}
 
 size_t hf_ino_encode(const struct hf_inode *i, uint8_t out[HF_INO_VALUE_MAX]);
 int hf_ino_decode(struct hf_slice val, uint64_t ino, struct hf_inode *ret);

@@ -44,20 +44,20 @@ enum {
 
 /* A bit is granted when the operations that it stands for would be. Entries of a directory are
  * changed with write and search; DELETE is about them, so that only directories have it. */
-static uint32_t access_granted(const struct hf_inode *i, const Hf__Cred *c)
+static uint32_t access_granted(struct hf_meta *m, const struct hf_inode *i, const Hf__Cred *c)
 {
-    uint32_t granted = hf_may(i, c, HF_R) == 0 ? ACCESS_READ : 0;
+    uint32_t granted = hf_may(m, i, c, HF_R) == 0 ? ACCESS_READ : 0;
 
     if (i->type == HF__FILE_TYPE__FT_DIR) {
-        if (hf_may(i, c, HF_X) == 0)
+        if (hf_may(m, i, c, HF_X) == 0)
             granted |= ACCESS_LOOKUP;
-        if (hf_may(i, c, HF_W | HF_X) == 0)
+        if (hf_may(m, i, c, HF_W | HF_X) == 0)
             granted |= ACCESS_MODIFY | ACCESS_EXTEND | ACCESS_DELETE;
         return granted;
     }
-    if (hf_may(i, c, HF_W) == 0)
+    if (hf_may(m, i, c, HF_W) == 0)
         granted |= ACCESS_MODIFY | ACCESS_EXTEND;
-    if (i->type == HF__FILE_TYPE__FT_REG && hf_may(i, c, HF_X) == 0)
+    if (i->type == HF__FILE_TYPE__FT_REG && hf_may(m, i, c, HF_X) == 0)
         granted |= ACCESS_EXECUTE;
     return granted;
 }
@@ -70,7 +70,7 @@ int hf_meta_op_access(struct hf_meta *m, struct hf_meta_op *op, const Hf__Access
 
     if (r)
         return r;
-    p->granted = access_granted(&o.i, q->cred) & q->want;
+    p->granted = access_granted(m, &o.i, q->cred) & q->want;
     return 0;
 }
 

@@ -34,6 +34,7 @@ struct hf_place {
     struct hf_place_pool *pools;
     struct hf_place_seg *segs;
     size_t npools, nsegs;
+    size_t turn; /* where the next round-robin choice starts among segs */
 };
 
 struct hf_meta {
@@ -100,15 +101,18 @@ enum { HF_R = 4, HF_W = 2, HF_X = 1 };
 bool hf_cred_is_root(const Hf__Cred *c);
 bool hf_cred_owns(const Hf__Cred *c, const struct hf_inode *i);
 bool hf_cred_in_group(const Hf__Cred *c, uint32_t gid);
-/* ACCES unless all of the bits are granted. */
-int hf_may(const struct hf_inode *i, const Hf__Cred *c, unsigned bits);
+/* ACCES unless all of the bits are granted. CORRUPT: there is an ACL, but it cannot be read. */
+int hf_may(struct hf_meta *m, const struct hf_inode *i, const Hf__Cred *c, unsigned bits);
 /* For file content: the owner may always, if the protocol asks for it; then also execute gives
  * read. */
-int hf_may_data(const struct hf_inode *i, const Hf__Cred *c, unsigned bits, bool owner_override);
+int hf_may_data(struct hf_meta *m, const struct hf_inode *i, const Hf__Cred *c, unsigned bits,
+                bool owner_override);
 /* May the name of `victim` be taken out of `dir`: ACCES without w, PERM in a sticky directory. */
-int hf_may_remove(const struct hf_inode *dir, const struct hf_inode *victim, const Hf__Cred *c);
-/* Data was written by c: setuid and (with group execute) setgid go, unless c is root. */
-void hf_kill_suid(struct hf_inode *i, const Hf__Cred *c);
+int hf_may_remove(struct hf_meta *m, const struct hf_inode *dir, const struct hf_inode *victim,
+                  const Hf__Cred *c);
+/* Data was written by c: setuid and (with group execute) setgid go, unless c is root; and
+ * security.capability goes. Writes, but does not save the inode. */
+int hf_kill_suid(struct hf_meta *m, struct hf_inode *i, const Hf__Cred *c);
 
 /* ---- names (dent.c) ---- */
 
@@ -165,9 +169,10 @@ int hf_data_del(struct hf_meta *m, uint64_t ino);
 int hf_place_set(struct hf_place *p, const Hf__MapGetRep *map);
 void hf_place_fini(struct hf_place *p);
 void hf_place_set_free(struct hf_place *p, uint32_t segment, uint64_t free_bytes);
-/* Chooses segments for a new file: pool, chunk_bytes, nsegs, segs; the rest is zeroed. NOSPC if
- * there are none. */
-int hf_place_pick(struct hf_place *p, uint64_t random, struct hf_layout *ret);
+/* Chooses segments for a new file: pool, chunk_bytes, nsegs, segs; the rest is zeroed. prefer: for
+ * HF_ALLOC_LOCAL, in order of preference; unknown ones are ignored. NOSPC if there are none. */
+int hf_place_pick(struct hf_place *p, enum hf_alloc how, const uint32_t *prefer, size_t nprefer,
+                  uint64_t random, struct hf_layout *ret);
 /* Enters the chunks of [offset, end), which is not empty; false if they may exist already. A range
  * that grows runs ahead, so that a growing file seldom needs a change of its inode for this. */
 bool hf_layout_reserve(struct hf_layout *l, uint64_t offset, uint64_t end);

@@ -26,9 +26,11 @@ bool hf_cred_in_group(const Hf__Cred *c, uint32_t gid)
     return false;
 }
 
-int hf_may(const struct hf_inode *i, const Hf__Cred *c, unsigned bits)
+int hf_may(struct hf_meta *m, const struct hf_inode *i, const Hf__Cred *c, unsigned bits)
 {
     unsigned granted;
+
+    (void)m;
 
     if (!c)
         return HF_E_ACCES;
@@ -46,18 +48,20 @@ int hf_may(const struct hf_inode *i, const Hf__Cred *c, unsigned bits)
 /* RFC 1813 4.4: a server without opens must let the owner read and write whatever the mode says
  * now, since he may have opened the file before; and must let a program be read that may only be
  * executed. */
-int hf_may_data(const struct hf_inode *i, const Hf__Cred *c, unsigned bits, bool owner_override)
+int hf_may_data(struct hf_meta *m, const struct hf_inode *i, const Hf__Cred *c, unsigned bits,
+                bool owner_override)
 {
     if (owner_override && c && c->uid == i->uid)
         return 0;
-    if (owner_override && bits == HF_R && hf_may(i, c, HF_X) == 0)
+    if (owner_override && bits == HF_R && hf_may(m, i, c, HF_X) == 0)
         return 0;
-    return hf_may(i, c, bits);
+    return hf_may(m, i, c, bits);
 }
 
-int hf_may_remove(const struct hf_inode *dir, const struct hf_inode *victim, const Hf__Cred *c)
+int hf_may_remove(struct hf_meta *m, const struct hf_inode *dir, const struct hf_inode *victim,
+                  const Hf__Cred *c)
 {
-    int r = hf_may(dir, c, HF_W);
+    int r = hf_may(m, dir, c, HF_W);
 
     if (r)
         return r;
@@ -66,11 +70,13 @@ int hf_may_remove(const struct hf_inode *dir, const struct hf_inode *victim, con
     return 0;
 }
 
-void hf_kill_suid(struct hf_inode *i, const Hf__Cred *c)
+int hf_kill_suid(struct hf_meta *m, struct hf_inode *i, const Hf__Cred *c)
 {
+    (void)m;
     if (hf_cred_is_root(c))
-        return;
+        return 0;
     i->mode = (uint16_t)(i->mode & ~04000u);
     if (i->mode & 0010)
         i->mode = (uint16_t)(i->mode & ~02000u);
+    return 0;
 }

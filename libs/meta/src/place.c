@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where the chunks of a new file go: `width` different segments of a pool, drawn by free space.
+ * Where the chunks of a new file go: `width` different segments of a pool, drawn by free space, or
+ * as the file's directory says otherwise (enum hf_alloc).
  */
 #include "meta_priv.h"
 
@@ -63,6 +64,7 @@ int hf_place_set(struct hf_place *p, const Hf__MapGetRep *map)
         n.segs[k].id = e->id;
         n.segs[k].pool = e->pool;
     }
+    n.turn = n.nsegs ? p->turn % n.nsegs : 0;
     hf_place_fini(p);
     *p = n;
     return 0;
@@ -120,7 +122,43 @@ static uint64_t weigh(struct hf_place *p, uint32_t pool)
     return equal;
 }
 
-int hf_place_pick(struct hf_place *p, uint64_t random, struct hf_layout *ret)
+static void take(struct hf_place_seg *s, struct hf_layout *l, uint64_t *total)
+{
+    l->segs[l->nsegs++] = s->id;
+    *total -= s->weight;
+    s->weight = 0;
+}
+
+/* The next ones in turn, whatever space they have as long as it is some. */
+static void pick_round_robin(struct hf_place *p, unsigned width, struct hf_layout *l,
+                             uint64_t *total)
+{
+    size_t last = p->turn;
+
+    for (size_t n = 0; n < p->nsegs && l->nsegs < width; n++) {
+        size_t k = (p->turn + n) % p->nsegs;
+
+        if (p->segs[k].weight) {
+            take(&p->segs[k], l, total);
+            last = k;
+        }
+    }
+    p->turn = (last + 1) % p->nsegs;
+}
+
+static void pick_preferred(struct hf_place *p, const uint32_t *prefer, size_t nprefer,
+                           unsigned width, struct hf_layout *l, uint64_t *total)
+{
+    for (size_t n = 0; n < nprefer && n < HF_SEGS_MAX && l->nsegs < width; n++) {
+        struct hf_place_seg *s = seg_find(p, prefer[n]);
+
+        if (s && s->weight) /* full ones, and those of other pools, have none */
+            take(s, l, total);
+    }
+}
+
+int hf_place_pick(struct hf_place *p, enum hf_alloc how, const uint32_t *prefer, size_t nprefer,
+                  uint64_t random, struct hf_layout *ret)
 {
     const struct hf_place_pool *pool = pool_pick(p);
     uint64_t total;
@@ -131,15 +169,17 @@ int hf_place_pick(struct hf_place *p, uint64_t random, struct hf_layout *ret)
     ret->pool = pool->id;
     ret->chunk_bytes = pool->chunk_bytes;
     total = weigh(p, pool->id);
+    if (how == HF_ALLOC_ROUND_ROBIN)
+        pick_round_robin(p, pool->width, ret, &total);
+    else if (how == HF_ALLOC_LOCAL)
+        pick_preferred(p, prefer, nprefer, pool->width, ret, &total);
     while (ret->nsegs < pool->width && total) {
         uint64_t at = hf_hash_u64(random + ret->nsegs) % total;
         size_t k = 0;
 
         while (at >= p->segs[k].weight)
             at -= p->segs[k++].weight;
-        ret->segs[ret->nsegs++] = p->segs[k].id;
-        total -= p->segs[k].weight;
-        p->segs[k].weight = 0;
+        take(&p->segs[k], ret, &total);
     }
     return 0;
 }

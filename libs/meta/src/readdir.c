@@ -116,13 +116,13 @@ int hf_meta_op_readdir(struct hf_meta *m, struct hf_meta_op *op, const Hf__Readd
         return r;
     if (dir.i.type != HF__FILE_TYPE__FT_DIR)
         return HF_E_NOTDIR;
-    r = hf_may(&dir.i, q->cred, HF_R);
+    r = hf_may(m, &dir.i, q->cred, HF_R);
     if (r)
         return r;
     if (q->cookie > INT64_MAX)
         return HF_E_BAD_COOKIE;
     /* Attributes of entries are what lookups would give: they need search permission. */
-    g.attrs = q->plus && hf_may(&dir.i, q->cred, HF_X) == 0;
+    g.attrs = q->plus && hf_may(m, &dir.i, q->cred, HF_X) == 0;
     r = page_init(&g);
     if (r == 0)
         r = add_dots(&g, &dir.i);

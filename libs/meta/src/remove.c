@@ -72,7 +72,7 @@ int hf_meta_op_remove(struct hf_meta *m, struct hf_meta_op *op, const Hf__Remove
     if (r == 0)
         r = hf_obj_load_child(m, op, d.child, &o, NULL);
     if (r == 0)
-        r = hf_may_remove(&dir.i, &o.i, q->cred);
+        r = hf_may_remove(m, &dir.i, &o.i, q->cred);
     if (r)
         return r;
     if (q->is_dir && o.i.type != HF__FILE_TYPE__FT_DIR)

@@ -86,14 +86,14 @@ static int check_loop(struct hf_meta *m, const struct rename *n)
     return HF_E_CORRUPT;
 }
 
-static int check_permissions(const struct rename *n, const Hf__Cred *c)
+static int check_permissions(struct hf_meta *m, const struct rename *n, const Hf__Cred *c)
 {
-    int r = hf_may_remove(&n->from.i, &n->src.i, c);
+    int r = hf_may_remove(m, &n->from.i, &n->src.i, c);
 
     if (r == 0)
-        r = n->replace ? hf_may_remove(&n->to->i, &n->dst.i, c) : hf_may(&n->to->i, c, HF_W);
+        r = n->replace ? hf_may_remove(m, &n->to->i, &n->dst.i, c) : hf_may(m, &n->to->i, c, HF_W);
     if (r == 0 && n->is_dir && n->moves)
-        r = hf_may(&n->src.i, c, HF_W); /* its ".." changes */
+        r = hf_may(m, &n->src.i, c, HF_W); /* its ".." changes */
     return r;
 }
 
@@ -187,7 +187,7 @@ int hf_meta_op_rename(struct hf_meta *m, struct hf_meta_op *op, const Hf__Rename
     if (r == 0 && n.is_dir && n.moves)
         r = check_loop(m, &n);
     if (r == 0)
-        r = check_permissions(&n, q->cred);
+        r = check_permissions(m, &n, q->cred);
     if (r == 0)
         r = check_types(m, &n);
     if (r == 0)

@@ -28,7 +28,8 @@ static int check_owner(const struct hf_inode *i, const Hf__Cred *c, const Hf__Se
     return 0;
 }
 
-static int check_times(const struct hf_inode *i, const Hf__Cred *c, const Hf__SetAttrs *s)
+static int check_times(struct hf_meta *m, const struct hf_inode *i, const Hf__Cred *c,
+                       const Hf__SetAttrs *s)
 {
     if (s->set_atime > HF__SET_TIME__TIME_CLIENT || s->set_mtime > HF__SET_TIME__TIME_CLIENT)
         return HF_E_INVAL;
@@ -36,10 +37,11 @@ static int check_times(const struct hf_inode *i, const Hf__Cred *c, const Hf__Se
         return 0;
     if (s->set_atime == HF__SET_TIME__TIME_CLIENT || s->set_mtime == HF__SET_TIME__TIME_CLIENT)
         return HF_E_PERM;
-    return hf_may(i, c, HF_W);
+    return hf_may(m, i, c, HF_W);
 }
 
-static int check(const struct hf_inode *i, const Hf__Cred *c, const Hf__SetAttrs *s)
+static int check(struct hf_meta *m, const struct hf_inode *i, const Hf__Cred *c,
+                 const Hf__SetAttrs *s)
 {
     int r;
 
@@ -47,11 +49,11 @@ static int check(const struct hf_inode *i, const Hf__Cred *c, const Hf__SetAttrs
         return HF_E_ACCES;
     r = check_owner(i, c, s);
     if (r == 0)
-        r = check_times(i, c, s);
+        r = check_times(m, i, c, s);
     if (r || !s->set_size)
         return r;
     r = hf_size_check(i, s->size);
-    return r ? r : hf_may_data(i, c, HF_W, true);
+    return r ? r : hf_may_data(m, i, c, HF_W, true);
 }
 
 void hf_set_times(struct hf_inode *i, const Hf__SetAttrs *s, int64_t now_ns)
@@ -64,9 +66,11 @@ void hf_set_times(struct hf_inode *i, const Hf__SetAttrs *s, int64_t now_ns)
 
 /* A new owner does not inherit the powers of setuid and setgid, even if root gives the file away,
  * and even if the same call sets them. */
-static void apply_owner_and_mode(struct hf_inode *i, const Hf__Cred *c, const Hf__SetAttrs *s)
+static int apply_owner_and_mode(struct hf_meta *m, struct hf_inode *i, const Hf__Cred *c,
+                                const Hf__SetAttrs *s)
 {
     bool chown = s->set_uid || s->set_gid;
+    int r = 0;
 
     if (s->set_uid)
         i->uid = s->uid;
@@ -75,9 +79,10 @@ static void apply_owner_and_mode(struct hf_inode *i, const Hf__Cred *c, const Hf
     if (s->set_mode)
         i->mode = (uint16_t)(s->mode & 07777);
     if (chown && i->type != HF__FILE_TYPE__FT_DIR)
-        hf_kill_suid(i, NULL);
+        r = hf_kill_suid(m, i, NULL);
     if (s->set_mode && !hf_cred_is_root(c) && !hf_cred_in_group(c, i->gid))
         i->mode = (uint16_t)(i->mode & ~02000u);
+    return r;
 }
 
 /* A tail that nobody vouches for is noted for trimming even though the call is refused: the one
@@ -117,7 +122,9 @@ int hf_size_apply(struct hf_meta *m, struct hf_meta_op *op, struct hf_inode *i, 
 
     if (r)
         return r;
-    hf_kill_suid(i, c);
+    r = hf_kill_suid(m, i, c);
+    if (r)
+        return r;
     op->event.size = i->size;
     if (i->kind == HF_KIND_CHUNKS && z->layout && i->lay.trim) {
         hf_layout_msg_refresh(z->layout, &i->lay);
@@ -140,7 +147,7 @@ int hf_meta_op_setattr(struct hf_meta *m, struct hf_meta_op *op, const Hf__Setat
         return HF_E_NOT_SYNC;
     if (!changes_anything(s))
         return 0;
-    r = check(&o.i, q->cred, s);
+    r = check(m, &o.i, q->cred, s);
     if (r == 0 && s->set_size)
         r = hf_size_prepare(m, op, &o, s->size, &z, &p->layout);
     if (r == 0)
@@ -153,7 +160,9 @@ int hf_meta_op_setattr(struct hf_meta *m, struct hf_meta_op *op, const Hf__Setat
         if (r)
             return r;
     }
-    apply_owner_and_mode(&o.i, q->cred, s);
+    r = apply_owner_and_mode(m, &o.i, q->cred, s);
+    if (r)
+        return r;
     hf_touch(&o.i, op->now_ns, s->set_size);
     hf_set_times(&o.i, s, op->now_ns);
     return hf_obj_save(m, &o);

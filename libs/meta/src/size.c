@@ -104,7 +104,7 @@ static int inline_size_set(struct hf_meta *m, struct hf_meta_op *op, struct hf_i
         r = hf_data_del(m, i->ino);
         i->allocated = 0;
     } else if (size > m->inline_max && i->allocated == 0 && op->may_grow &&
-               hf_place_pick(&m->place, op->random, &lay) == 0) {
+               hf_place_pick(&m->place, hf_ino_alloc_how(i), NULL, 0, op->random, &lay) == 0) {
         /* A large file without content: holes are better read from chunks that do not exist. */
         lay.gen = ++i->layout_gens;
         lay.fence = 1;

@@ -21,7 +21,8 @@
 #define ALLOC_CHUNKED 65536u
 
 /* Size and times after content was written up to `end`. */
-static void written(struct hf_inode *i, const Hf__Cred *c, uint64_t end, int64_t now_ns)
+static int written(struct hf_meta *m, struct hf_inode *i, const Hf__Cred *c, uint64_t end,
+                   int64_t now_ns)
 {
     if (end > i->size)
         i->size = end;
@@ -33,8 +34,8 @@ static void written(struct hf_inode *i, const Hf__Cred *c, uint64_t end, int64_t
         if (i->allocated > most)
             i->allocated = most;
     }
-    hf_kill_suid(i, c);
     hf_touch(i, now_ns, true);
+    return hf_kill_suid(m, i, c);
 }
 
 /* What an UNSTABLE write does may be lost until it is committed: nobody waits for it. */
@@ -74,7 +75,9 @@ static int write_inline(struct hf_meta *m, struct hf_meta_op *op, const Hf__Writ
     if (r)
         return r;
     o->i.allocated = hf_round_up(len, ALLOC_INLINE);
-    written(&o->i, q->cred, end, op->now_ns);
+    r = written(m, &o->i, q->cred, end, op->now_ns);
+    if (r)
+        return r;
     op->event.size = o->i.size;
     return hf_obj_save(m, o);
 }
@@ -90,7 +93,9 @@ static int write_chunks(struct hf_meta *m, struct hf_meta_op *op, const Hf__Writ
 {
     struct hf_layout *l = &o->i.lay;
     bool fresh = o->i.kind == HF_KIND_INLINE, changed;
-    int r = fresh ? hf_place_pick(&m->place, op->random, l) : 0;
+    int r = fresh ? hf_place_pick(&m->place, hf_ino_alloc_how(&o->i), q->prefer, q->n_prefer,
+                                  op->random, l)
+                  : 0;
 
     if (r)
         return r;
@@ -118,7 +123,8 @@ static int write_promote(struct hf_meta *m, struct hf_meta_op *op, const Hf__Wri
     struct hf_slice content;
     struct hf_layout l;
     uint64_t end = q->offset + q->len;
-    int r = hf_place_pick(&m->place, op->random, &l);
+    int r =
+        hf_place_pick(&m->place, hf_ino_alloc_how(&o->i), q->prefer, q->n_prefer, op->random, &l);
 
     if (r == 0)
         r = hf_data_get(m, o->i.ino, &content);
@@ -161,7 +167,7 @@ int hf_meta_op_write(struct hf_meta *m, struct hf_meta_op *op, const Hf__WriteRe
     if (r == 0)
         r = range_check(&o.i, q->offset, q->len);
     if (r == 0)
-        r = hf_may_data(&o.i, q->cred, HF_W, q->owner_override);
+        r = hf_may_data(m, &o.i, q->cred, HF_W, q->owner_override);
     if (r || q->len == 0)
         return r;
     end = q->offset + q->len;
@@ -179,10 +185,13 @@ static int finish(struct hf_meta *m, struct hf_meta_op *op, struct hf_obj *o, co
                   uint64_t offset, uint32_t len)
 {
     uint64_t end = offset + len;
+    int r;
 
     if (len)
         hf_layout_reserve(&o->i.lay, offset, end);
-    written(&o->i, c, end, op->now_ns);
+    r = written(m, &o->i, c, end, op->now_ns);
+    if (r)
+        return r;
     op->event.size = o->i.size;
     return hf_obj_save(m, o);
 }
