@@ -45,12 +45,12 @@ static void peer_gone(struct peer *p)
     struct hf_rpc_server *s = p->server;
 
     p->gone = true;
-    s->reply_bytes -= p->counted;
+    srv_add(&s->stats.reply_bytes, 0 - (uint64_t)p->counted);
     p->counted = 0;
     hf_list_remove(&p->dirty);
     hf_list_remove(&p->link);
     (void)hf_map_del(&s->by_id, p->id);
-    s->stats.peers--;
+    srv_add(&s->stats.peers, (uint64_t)-1);
     srv_peer_unref(p);
 }
 
@@ -58,7 +58,7 @@ void srv_recount(struct peer *p)
 {
     size_t now = p->gone ? 0 : chan_held_bytes(&p->chan);
 
-    p->server->reply_bytes += now - p->counted;
+    srv_add(&p->server->stats.reply_bytes, (uint64_t)now - p->counted);
     p->counted = now;
 }
 
@@ -96,7 +96,7 @@ static void on_stall_timer(struct hf_timer *timer)
 
         stall_check(p);
         if (p->stall_since_ns && now - p->stall_since_ns >= most) {
-            s->stats.peers_stalled++;
+            srv_add(&s->stats.peers_stalled, 1);
             p->chan.tr->ops->drop(p->chan.tr, p->id);
         }
         again = again || p->stall_since_ns;
@@ -115,7 +115,7 @@ static void on_idle_timer(struct hf_timer *timer)
         struct peer *p = hf_container_of(it, struct peer, link);
 
         if (p->inflight == 0 && now - p->heard_ns >= most) {
-            s->stats.peers_idle++;
+            srv_add(&s->stats.peers_idle, 1);
             p->chan.tr->ops->drop(p->chan.tr, p->id);
         }
     }
@@ -129,8 +129,8 @@ static void peer_flush(struct peer *p)
     struct hf_rpc_msg *m;
 
     while ((m = chan_next(&p->chan)) != NULL) {
-        s->stats.msgs_out++;
-        s->stats.bytes_out += m->len;
+        srv_add(&s->stats.msgs_out, 1);
+        srv_add(&s->stats.bytes_out, m->len);
         chan_send(&p->chan, p->id, m);
     }
     chan_tell(&p->chan, p->id);
@@ -152,8 +152,8 @@ static bool take_entries(struct hf_rpc_server *s, struct hf_rpc_msg *m)
         return true;
     p->refs++; /* a method may stop the server */
     while (!p->gone && s->reader.left > 0) {
-        if (s->inflight >= s->opts.limits.max_inflight ||
-            s->inflight_bulk >= s->opts.limits.max_request_bytes) {
+        if (s->stats.inflight >= s->opts.limits.max_inflight ||
+            s->stats.request_bytes >= s->opts.limits.max_request_bytes) {
             done = false;
             break;
         }
@@ -208,7 +208,7 @@ static void on_up(void *arg, struct hf_tr *t, uint64_t id)
     struct peer *p = full ? NULL : calloc(1, sizeof(*p));
 
     if (!p || hf_map_put(&s->by_id, id, p) != 0) {
-        s->stats.peers_refused++;
+        srv_add(&s->stats.peers_refused, 1);
         free(p);
         t->ops->drop(t, id);
         return;
@@ -222,7 +222,7 @@ static void on_up(void *arg, struct hf_tr *t, uint64_t id)
     p->refs = 1;
     hf_list_init(&p->dirty);
     hf_list_push_back(&s->peers, &p->link);
-    s->stats.peers++;
+    srv_add(&s->stats.peers, 1);
 }
 
 static void on_down(void *arg, uint64_t id)
@@ -242,8 +242,8 @@ static void on_recv(void *arg, uint64_t id, struct hf_rpc_msg *m)
     struct hf_wire_frame f;
     int rc;
 
-    s->stats.msgs_in++;
-    s->stats.bytes_in += m->len;
+    srv_add(&s->stats.msgs_in, 1);
+    srv_add(&s->stats.bytes_in, m->len);
     rc = hf_wire_open(m->data, m->len, &f, &rd);
     if (!p)
         goto out;
@@ -251,7 +251,7 @@ static void on_recv(void *arg, uint64_t id, struct hf_rpc_msg *m)
     rc = rc ? rc : chan_check(&p->chan, &f);
     srv_recount(p);
     if (rc < 0) {
-        s->stats.bad_frames++;
+        srv_add(&s->stats.bad_frames, 1);
         p->chan.tr->ops->drop(p->chan.tr, id);
         goto out;
     }
@@ -377,7 +377,7 @@ void hf_rpc_server_free(struct hf_rpc_server *s)
     if (!s)
         return;
     hf_rpc_server_stop(s);
-    HF_ASSERT(s->inflight == 0);
+    HF_ASSERT(s->stats.inflight == 0);
     while (s->free_reqs) {
         struct request *r = s->free_reqs;
 
@@ -387,12 +387,4 @@ void hf_rpc_server_free(struct hf_rpc_server *s)
     }
     hf_map_fini(&s->by_id);
     free(s);
-}
-
-void hf_rpc_server_stats(const struct hf_rpc_server *s, struct hf_rpc_stats *ret)
-{
-    *ret = s->stats;
-    ret->inflight = s->inflight;
-    ret->request_bytes = s->inflight_bulk;
-    ret->reply_bytes = s->reply_bytes;
 }

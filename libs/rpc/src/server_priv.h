@@ -61,8 +61,6 @@ struct hf_rpc_server {
     struct hf_msgq pending;
     struct hf_wire_reader reader; /* of the first pending message */
     bool paused, pumping;
-    size_t inflight, inflight_bulk;
-    size_t reply_bytes; /* held for peers that have not taken them */
     struct request *free_reqs;
     size_t nfree;
     struct hf_task turn_end;
@@ -73,6 +71,12 @@ struct hf_rpc_server {
 static inline uint64_t srv_now_ns(const struct hf_rpc_server *s)
 {
     return hf_env_mono_ns(hf_loop_env(s->loop));
+}
+
+/* Statistics have one writer, the server's loop, and readers anywhere. */
+static inline void srv_add(uint64_t *m, uint64_t n)
+{
+    __atomic_store_n(m, *m + n, __ATOMIC_RELAXED);
 }
 
 void srv_peer_unref(struct peer *p);

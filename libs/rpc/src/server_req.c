@@ -59,9 +59,9 @@ static void request_end(struct request *r)
 {
     struct hf_rpc_server *s = r->server;
 
-    s->inflight--;
+    srv_add(&s->stats.inflight, (uint64_t)-1);
     r->peer->inflight--;
-    s->inflight_bulk -= r->pub.bulk.len;
+    srv_add(&s->stats.request_bytes, 0 - (uint64_t)r->pub.bulk.len);
     hf_rpc_msg_unref(r->msg);
     hf_rpc_msg_unref(r->inplace);
     srv_peer_unref(r->peer);
@@ -80,7 +80,7 @@ static void refuse(struct peer *p, uint64_t id, int status)
         p->chan.tr->ops->drop(p->chan.tr, p->id); /* better than to leave the caller waiting */
         return;
     }
-    p->server->stats.calls_out++;
+    srv_add(&p->server->stats.calls_out, 1);
     srv_mark_dirty(p);
 }
 
@@ -101,12 +101,12 @@ static bool too_much(struct peer *p)
     size_t held = chan_held_bytes(&p->chan);
 
     if (held > 2 * l->max_peer_reply_bytes) {
-        p->server->stats.peers_stalled++;
+        srv_add(&p->server->stats.peers_stalled, 1);
         p->chan.tr->ops->drop(p->chan.tr, p->id);
         return true;
     }
     return p->inflight >= l->max_peer_inflight || held > l->max_peer_reply_bytes ||
-           (p->server->reply_bytes > l->max_reply_bytes && held > 0);
+           (p->server->stats.reply_bytes > l->max_reply_bytes && held > 0);
 }
 
 static void request_fill(struct request *r, const struct hf_wire_entry *e, struct hf_slice bulk)
@@ -137,13 +137,13 @@ void srv_dispatch(struct peer *p, struct hf_rpc_msg *m, const struct hf_wire_ent
 
     if (e->flags != HF_WIRE_CALL)
         return; /* void, or a reply to a call that we do not make */
-    s->stats.calls_in++;
+    srv_add(&s->stats.calls_in, 1);
     if (!impl || e->method >= impl->descriptor->n_methods) {
         refuse(p, e->id, HF_E_NOTSUPP);
         return;
     }
     if (too_much(p)) {
-        s->stats.busy++;
+        srv_add(&s->stats.busy, 1);
         refuse(p, e->id, HF_E_BUSY);
         return;
     }
@@ -168,9 +168,9 @@ void srv_dispatch(struct peer *p, struct hf_rpc_msg *m, const struct hf_wire_ent
     request_fill(r, e, bulk);
     p->refs++;
     hf_rpc_msg_ref(m);
-    s->inflight++;
+    srv_add(&s->stats.inflight, 1);
     p->inflight++;
-    s->inflight_bulk += bulk.len;
+    srv_add(&s->stats.request_bytes, bulk.len);
     if (s->opts.dispatch)
         s->opts.dispatch(s->opts.arg, &r->pub);
     else
@@ -200,7 +200,7 @@ static void reply(struct request *r, int status, const struct chan_body *body,
             reply_error(r, rc);
             return;
         }
-        r->server->stats.calls_out++;
+        srv_add(&r->server->stats.calls_out, 1);
         srv_mark_dirty(r->peer);
     }
     request_end(r);
@@ -264,7 +264,7 @@ void hf_rpc_reply_inplace(struct hf_rpc_req *req, int status, const ProtobufCMes
     if (!r->peer->gone) {
         chan_add_msg(&r->peer->chan, m);
         r->inplace = NULL;
-        r->server->stats.calls_out++;
+        srv_add(&r->server->stats.calls_out, 1);
         srv_mark_dirty(r->peer);
     }
     request_end(r);

@@ -32,7 +32,7 @@ static void echo(const char *scheme)
 {
     struct world w;
     struct probe p = {0};
-    struct hf_rpc_stats st;
+    struct hf_rpc_stats st = {0};
 
     world_init(&w, scheme, NULL, NULL);
     probe_echo(&w, &p, 4711);

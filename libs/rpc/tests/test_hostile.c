@@ -154,7 +154,7 @@ struct bad_frames {
 static bool bad_frames_seen(void *arg)
 {
     const struct bad_frames *b = arg;
-    struct hf_rpc_stats st;
+    struct hf_rpc_stats st = {0};
 
     hf_rpc_server_stats(b->w->server, &st);
     return st.bad_frames >= b->want;
@@ -164,7 +164,7 @@ Test(hostile, bad_frames_cost_the_connection)
 {
     struct world w;
     struct bad_frames b = {&w, 0};
-    struct hf_rpc_stats st;
+    struct hf_rpc_stats st = {0};
     uint64_t x = 88172645463325252ull;
 
     world_init(&w, "tcp", NULL, NULL);

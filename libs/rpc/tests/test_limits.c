@@ -11,7 +11,7 @@
 
 static struct hf_rpc_stats stats_of(const struct world *w)
 {
-    struct hf_rpc_stats st;
+    struct hf_rpc_stats st = {0};
 
     hf_rpc_server_stats(w->server, &st);
     return st;

@@ -139,6 +139,17 @@ struct hf_rpc_limits {
         idle_timeout_ms; /* a peer that sends nothing and waits for nothing is dropped. 10 min */
 };
 
+/* From a struct that has the keys of rpc_limits.def. */
+#define HF_RPC_LIMITS_OF(c)                                                                        \
+    {                                                                                              \
+        .max_peers = (c)->rpc_max_connections, .max_inflight = (c)->rpc_max_requests,              \
+        .max_request_bytes = (c)->rpc_max_request_bytes,                                           \
+        .max_peer_inflight = (c)->rpc_max_requests_per_connection,                                 \
+        .max_peer_reply_bytes = (c)->rpc_max_reply_bytes_per_connection,                           \
+        .max_reply_bytes = (c)->rpc_max_reply_bytes, .stall_timeout_ms = (c)->rpc_stall_timeout,   \
+        .idle_timeout_ms = (c)->rpc_idle_timeout                                                   \
+    }
+
 struct hf_rpc_server_opts {
     struct hf_rpc_limits limits;
     bool insecure;
@@ -186,7 +197,15 @@ struct hf_rpc_stats {
         peers, request_bytes, reply_bytes;
     uint64_t busy, peers_refused, peers_stalled, peers_idle; /* what the limits did */
 };
-void hf_rpc_server_stats(const struct hf_rpc_server *s, struct hf_rpc_stats *ret);
+/* Any thread. Adds to *sum, so that the servers of a service come in one. */
+void hf_rpc_server_stats(const struct hf_rpc_server *s, struct hf_rpc_stats *sum);
+/* Name ("holdfast_rpc_calls_total") and value of each. */
+void hf_rpc_stats_each(const struct hf_rpc_stats *st,
+                       void (*fn)(void *arg, const char *name, uint64_t value), void *arg);
+/* The limits that fill up, of n servers together: name, what is used, what is allowed. */
+void hf_rpc_limits_each(const struct hf_rpc_stats *st, const struct hf_rpc_limits *l, unsigned n,
+                        void (*fn)(void *arg, const char *name, uint64_t used, uint64_t max),
+                        void *arg);
 /* With the defaults filled in. */
 const struct hf_rpc_limits *hf_rpc_server_limits(const struct hf_rpc_server *s);
 
