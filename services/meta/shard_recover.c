@@ -43,7 +43,9 @@ static int replay_record(void *arg, uint64_t pos, struct hf_slice rec)
         (void)snprintf(r->err, r->err_bytes, "shard %" PRIu32 ": log record %" PRIu64 ": %s",
                        s->conf.id, pos, msg ? "version not supported" : "does not parse");
     } else {
-        rc = hf_store_redo_apply(s->store, hf_slice(msg->redo.data, msg->redo.len));
+        rc = hf_fault(s->conf.faults, HF_FAULT_SHARD_REPLAY);
+        if (rc == 0)
+            rc = hf_store_redo_apply(s->store, hf_slice(msg->redo.data, msg->redo.len));
         if (rc)
             (void)snprintf(r->err, r->err_bytes, "shard %" PRIu32 ": log record %" PRIu64 ": %s",
                            s->conf.id, pos, hf_err_text(rc));
@@ -97,7 +99,9 @@ static int format_if_new(struct shard *s, const struct hf_meta_format *format, c
                            rc == HF_E_NOENT ? "holds no file system" : hf_err_text(rc));
         return rc;
     }
-    rc = hf_meta_format(s->store, format);
+    rc = hf_fault(s->conf.faults, HF_FAULT_SHARD_FORMAT);
+    if (rc == 0)
+        rc = hf_meta_format(s->store, format);
     if (rc == 0) /* the format is not in the log: the checkpoint makes it durable */
         rc = hf_store_checkpoint(s->store, hf_log_end(s->conf.wal) - 1);
     if (rc)

@@ -276,6 +276,8 @@ int svc_open_shards(struct hf_metasvc *s, char *err, size_t err_bytes)
         rc = open_wal(s, err, err_bytes);
     if (rc == 0)
         rc = open_all(s, fresh, err, err_bytes);
+    if (rc == 0 && fresh)
+        rc = hf_fault(s->faults, HF_FAULT_SHARD_MADE);
     if (rc == 0 && fresh &&
         (rc = write_marker((const char *)marker.data, (const char *)dir.data)) != 0)
         (void)snprintf(err, err_bytes, "cannot write %s: %s", (const char *)marker.data,

@@ -42,6 +42,9 @@ static void list_run(struct hf_work *w)
     struct list_call *l = hf_container_of(w, struct list_call, work);
 
     l->until_ns = hf_env_mono_ns(l->svc->env) + PAGE_NS;
+    l->status = hf_fault(l->svc->faults, HF_FAULT_SEG_LIST);
+    if (l->status)
+        return;
     l->status = hf_seg_list(l->be, l->from_start ? NULL : &l->after, l->verify, list_one, l);
 }
 

@@ -62,7 +62,8 @@ int svc_made_check(const char *dir, const char *path, uint32_t id, char *err, si
     return HF_E_NOENT;
 }
 
-int svc_made_note(const char *dir, const char *path, uint32_t id, char *err, size_t err_bytes)
+int svc_made_note(const char *dir, const char *path, uint32_t id, struct hf_faults *faults,
+                  char *err, size_t err_bytes)
 {
     char list[4300], inner[4300];
     int rc;
@@ -70,6 +71,8 @@ int svc_made_note(const char *dir, const char *path, uint32_t id, char *err, siz
     (void)snprintf(list, sizeof(list), "%s/made", dir);
     (void)snprintf(inner, sizeof(inner), "%s/" INNER, path);
     rc = note(inner, path, id, access(inner, F_OK) == 0);
+    if (rc == 0)
+        rc = hf_fault(faults, HF_FAULT_SEG_MADE);
     if (rc == 0)
         rc = note(list, dir, id, listed(list, id));
     if (rc)

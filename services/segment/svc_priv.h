@@ -43,6 +43,7 @@ struct hf_segsvc {
     Hf__Segment_Service impl;
     struct hf_env *env;
     struct hf_logger *log;
+    struct hf_faults *faults;
     struct hf_loop *loop;
     struct hf_rpc_server *server;
     struct hf_pool *pool; /* ListChunks */
@@ -70,7 +71,8 @@ bool svc_has_room(struct segment *seg, uint32_t len);
 /* svc_made.c: around the opening of segment `id` at `path` in the service's `dir`. NOENT: it was
  * made and is gone. */
 int svc_made_check(const char *dir, const char *path, uint32_t id, char *err, size_t err_bytes);
-int svc_made_note(const char *dir, const char *path, uint32_t id, char *err, size_t err_bytes);
+int svc_made_note(const char *dir, const char *path, uint32_t id, struct hf_faults *faults,
+                  char *err, size_t err_bytes);
 /* Ends a stop once nothing is left. */
 void svc_stop_step(struct hf_segsvc *s);
 

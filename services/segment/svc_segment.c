@@ -140,11 +140,14 @@ static int open_segment(struct hf_segsvc *s, const struct hf_segsvc_opts *o, uns
     rc = svc_made_check(o->dir, path, g->id, err, err_bytes);
     if (rc)
         return rc;
-    rc = hf_plug_open(s->plug, g->spec, path, 0, &g->be, why, sizeof(why));
+    (void)snprintf(why, sizeof(why), "fault");
+    rc = hf_fault(o->faults, HF_FAULT_SEG_OPEN);
+    if (rc == 0)
+        rc = hf_plug_open(s->plug, g->spec, path, 0, &g->be, why, sizeof(why));
     if (rc)
         (void)snprintf(err, err_bytes, "segment %" PRIu32 ": %.400s", g->id, why);
     else if (hf_plug_ops(g->be)->caps & HF_BE_CAP_PERSISTENT)
-        rc = svc_made_note(o->dir, path, g->id, err, err_bytes);
+        rc = svc_made_note(o->dir, path, g->id, o->faults, err, err_bytes);
     return rc;
 }
 
@@ -176,7 +179,7 @@ static int open_backends(struct hf_segsvc *s, const struct hf_segsvc_opts *o, ch
 
 static int serve(struct hf_segsvc *s, const struct hf_segsvc_opts *o, char *err, size_t err_bytes)
 {
-    struct hf_rpc_server_opts so = {.insecure = o->insecure};
+    struct hf_rpc_server_opts so = {.insecure = o->insecure, .limits = o->limits};
     int rc = hf_rpc_server_new(s->loop, &so, &s->server);
 
     if (rc)
@@ -226,6 +229,7 @@ int hf_segsvc_new(const struct hf_segsvc_opts *o, struct hf_segsvc **ret, char *
     (void)sem_init(&s->stopped_sem, 0, 0);
     s->env = o->env;
     s->log = o->log;
+    s->faults = o->faults;
     s->boot = hf_env_random_u64(o->env);
     s->reserve_bytes = o->reserve_bytes;
     rc = hf_loop_new(o->env, "segment", &s->loop);
@@ -254,9 +258,23 @@ const char *hf_segsvc_url(const struct hf_segsvc *s, unsigned nth)
     return hf_rpc_server_url(s->server, nth);
 }
 
+void hf_segsvc_limits(const struct hf_segsvc *s,
+                      void (*fn)(void *arg, const char *name, uint64_t used, uint64_t max),
+                      void *arg)
+{
+    struct hf_rpc_stats st = {0};
+
+    hf_rpc_server_stats(s->server, &st);
+    hf_rpc_limits_each(&st, hf_rpc_server_limits(s->server), 1, fn, arg);
+}
+
 void hf_segsvc_counters(const struct hf_segsvc *s,
                         void (*fn)(void *arg, const char *name, uint64_t value), void *arg)
 {
+    struct hf_rpc_stats st = {0};
+
+    hf_rpc_server_stats(s->server, &st);
+    hf_rpc_stats_each(&st, fn, arg);
 #define X(field, kind, name, help) fn(arg, name, hf_metric_get(&s->m.field));
 #include "metrics.def"
 #undef X

@@ -70,6 +70,7 @@ static void wal_trim(struct hf_log *l, uint64_t upto)
     struct wal_shard *s = shard_of(l);
     struct hf_wal *w = s->w;
 
+    (void)hf_fault(w->o.faults, HF_FAULT_LOG_TRIM); /* cannot fail; crash and delay */
     pthread_mutex_lock(&w->lock);
     if (upto > s->trim) {
         s->trim = upto;
@@ -120,7 +121,9 @@ static int read_one(struct hf_wal *w, const struct read_file *f, unsigned shard,
 
     if (!buf)
         return HF_E_NOMEM;
-    rc = w->files->read(w->files, f->fd, 0, buf, (size_t)f->end_off);
+    rc = hf_fault(w->o.faults, HF_FAULT_LOG_READ);
+    if (rc == 0)
+        rc = w->files->read(w->files, f->fd, 0, buf, (size_t)f->end_off);
     while (rc == 0 && off < f->end_off) {
         const uint8_t *payload = buf + off + WAL_REC_BYTES;
 
@@ -344,7 +347,9 @@ int wal_open_files(struct hf_env *env, const struct hf_wal_opts *o, const struct
     rc = wal_new(env, &opts, files, &w);
     if (rc)
         return rc;
-    rc = make_dirs(files, w->dir);
+    rc = hf_fault(w->o.faults, HF_FAULT_LOG_OPEN);
+    if (rc == 0)
+        rc = make_dirs(files, w->dir);
     if (rc == 0)
         rc = lock_dir(w);
     if (rc && err && err_bytes)

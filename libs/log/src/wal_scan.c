@@ -283,10 +283,10 @@ static int scan_records(struct scan *s, struct wal_file *f, const uint8_t *buf, 
 static int mend_tail(struct scan *s, struct wal_file *f, uint8_t *buf)
 {
     struct hf_wal *w = s->w;
-    int rc = 0;
+    int rc = hf_fault(w->o.faults, HF_FAULT_LOG_MEND);
 
     memset(buf + s->end, 0, (size_t)(s->torn_end - s->end));
-    if (s->torn_end > s->last_group)
+    if (rc == 0 && s->torn_end > s->last_group)
         rc = w->files->write(w->files, f->fd, s->last_group, buf + s->last_group,
                              (size_t)(s->torn_end - s->last_group));
     if (rc == 0)
@@ -305,7 +305,9 @@ static int scan_file(struct scan *s, struct wal_file *f, bool newest)
         free(buf);
         return HF_E_NOMEM;
     }
-    rc = w->files->read(w->files, f->fd, 0, buf, (size_t)f->bytes);
+    rc = hf_fault(w->o.faults, HF_FAULT_LOG_SCAN);
+    if (rc == 0)
+        rc = w->files->read(w->files, f->fd, 0, buf, (size_t)f->bytes);
     if (rc)
         fail(s, rc, "%s/%s: cannot read", w->dir, f->name);
     else

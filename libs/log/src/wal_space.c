@@ -53,7 +53,9 @@ static int fill_zero(struct hf_wal *w, struct wal_file *f)
         uint64_t n = f->bytes - off < ZERO_BYTES ? f->bytes - off : ZERO_BYTES;
 
         /* Synced in steps, so that no group waits for all of it. */
-        rc = w->files->write(w->files, f->fd, off, zero, (size_t)n);
+        rc = hf_fault(w->o.faults, HF_FAULT_LOG_ZERO);
+        if (rc == 0)
+            rc = w->files->write(w->files, f->fd, off, zero, (size_t)n);
         if (rc == 0)
             rc = w->files->sync(w->files, f->fd);
         if (rc == 0 && stopping(w))
@@ -82,7 +84,9 @@ static int file_create(struct hf_wal *w, uint32_t id, bool zero, struct wal_file
         wal_file_free(w, f);
         return rc;
     }
-    rc = w->files->allocate(w->files, f->fd, f->bytes);
+    rc = hf_fault(w->o.faults, HF_FAULT_LOG_CREATE);
+    if (rc == 0)
+        rc = w->files->allocate(w->files, f->fd, f->bytes);
     if (rc == 0 && zero)
         rc = fill_zero(w, f);
     if (rc == 0)
@@ -162,6 +166,7 @@ void wal_recycle(struct hf_wal *w)
 
         if (file_needed(w, next))
             return;
+        (void)hf_fault(w->o.faults, HF_FAULT_LOG_RECYCLE); /* cannot fail; crash and delay */
         hf_list_remove(&f->link);
         if (f->bytes == w->o.file_bytes && w->nspares < WAL_SPARES_MAX) {
             hf_list_push_back(&w->spares, &f->link);
@@ -195,7 +200,8 @@ static void garbage_remove(struct hf_wal *w, struct wal_file *f)
     w->total_bytes -= f->bytes;
     pthread_mutex_unlock(&w->lock);
     wal_path(w, f->name, path);
-    w->files->remove(w->files, path);
+    if (hf_fault(w->o.faults, HF_FAULT_LOG_REMOVE) == 0)
+        w->files->remove(w->files, path);
     wal_file_free(w, f);
     pthread_mutex_lock(&w->lock);
 }

@@ -161,7 +161,9 @@ static int header_write(struct hf_wal *w, const struct wal_header *h)
     int rc;
 
     wal_header_encode(h, sector);
-    rc = w->files->write(w->files, w->cur->fd, 0, sector, sizeof(sector));
+    rc = hf_fault(w->o.faults, HF_FAULT_LOG_HEADER);
+    if (rc == 0)
+        rc = w->files->write(w->files, w->cur->fd, 0, sector, sizeof(sector));
     if (rc == 0)
         rc = w->files->sync(w->files, w->cur->fd);
     if (rc)

@@ -115,7 +115,7 @@ void seg_trunc(struct seg_chunk *c, struct hf_seg_op *op)
                                  .len = c->e[b].len};
     k->io.done = cut_read;
     k->io.arg = k;
-    seg_io_submit(c, &k->io, 0);
+    seg_io_submit(c, &k->io, hf_fault(c->seg->o.faults, HF_FAULT_SEG_CUT));
 }
 
 static void tail_cut(struct seg_io *io)
@@ -146,7 +146,7 @@ void seg_trunc_committed(struct seg_chunk *c, int status)
     k->io.io = (struct hf_be_io){.op = HF_BE_TRUNCATE, .offset = seg_slot_offset(slots)};
     k->io.done = tail_cut;
     k->io.arg = k;
-    seg_io_submit(c, &k->io, 0);
+    seg_io_submit(c, &k->io, hf_fault(c->seg->o.faults, HF_FAULT_SEG_SHRINK));
 }
 
 static void deleted(struct seg_io *io)

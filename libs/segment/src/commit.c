@@ -182,7 +182,7 @@ static void mark_done(struct seg_io *io)
                                  .data = k->buf,
                                  .len = SEG_HDR_BYTES};
     k->io.done = copy_done;
-    seg_io_submit(c, &k->io, 0);
+    seg_io_submit(c, &k->io, hf_fault(c->seg->o.faults, HF_FAULT_SEG_COPY));
 }
 
 void seg_mark(struct seg_chunk *c)
@@ -200,5 +200,5 @@ void seg_mark(struct seg_chunk *c)
                                  .len = SEG_MARK_BYTES};
     k->io.done = mark_done;
     k->io.arg = k;
-    seg_io_submit(c, &k->io, 0);
+    seg_io_submit(c, &k->io, hf_fault(c->seg->o.faults, HF_FAULT_SEG_MARK));
 }

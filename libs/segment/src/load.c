@@ -37,10 +37,14 @@ static void load_end(struct load *ld, int status)
 static void step(struct load *ld, uint32_t op, uint64_t offset, size_t len,
                  void (*done)(struct seg_io *io))
 {
+    enum hf_fault_point p = op != HF_BE_READ ? HF_FAULT_SEG_SETTLE
+                            : offset > 0     ? HF_FAULT_SEG_CHECK
+                                             : HF_FAULT_SEG_LOAD;
+
     ld->io.io = (struct hf_be_io){.op = op, .offset = offset, .data = ld->buf, .len = len};
     ld->io.done = done;
     ld->io.arg = ld;
-    seg_io_submit(ld->c, &ld->io, 0);
+    seg_io_submit(ld->c, &ld->io, hf_fault(ld->c->seg->o.faults, p));
 }
 
 static void repaired(struct seg_io *io)

@@ -68,6 +68,6 @@ bool seg_punch(struct seg_chunk *c)
     }
     c->header_busy = true;
     for (unsigned i = 0, n = k->left; i < n; i++)
-        seg_io_submit(c, &k->ios[i], 0);
+        seg_io_submit(c, &k->ios[i], hf_fault(c->seg->o.faults, HF_FAULT_SEG_PUNCH));
     return true;
 }

@@ -114,5 +114,5 @@ void seg_read(struct seg_chunk *c, struct hf_seg_op *op)
         return;
     }
     c->nread++;
-    seg_run_go(r, 0, read_done);
+    seg_run_go(r, hf_fault(c->seg->o.faults, HF_FAULT_SEG_READ), read_done);
 }

@@ -272,6 +272,6 @@ int seg_write(struct seg_chunk *c, struct hf_seg_op *op)
     }
     c->busy |= seg_op_mask(op);
     c->nwrite++;
-    seg_run_go(r, 0, merge_read);
+    seg_run_go(r, r->nios ? hf_fault(c->seg->o.faults, HF_FAULT_SEG_MERGE) : 0, merge_read);
     return 0;
 }

@@ -117,6 +117,9 @@ static int txn_need(struct lmdb_store *l)
         HF_ASSERT(pthread_equal(l->owner, pthread_self()));
         return 0;
     }
+    rc = hf_fault(l->faults, HF_FAULT_STORE_BEGIN);
+    if (rc)
+        return rc;
     rc = mdb_txn_begin(l->env, NULL, 0, &l->txn);
     if (rc)
         l->txn = NULL;
@@ -131,6 +134,8 @@ static int lmdb_get(void *p, unsigned table, struct hf_slice key, struct hf_slic
     int rc = txn_need(l);
 
     if (rc == 0)
+        rc = hf_fault(l->faults, HF_FAULT_STORE_GET);
+    if (rc == 0)
         rc = map_err(mdb_get(l->txn, l->dbi[table], &k, &v));
     if (rc == 0)
         *ret_val = from_val(v);
@@ -144,6 +149,8 @@ static int lmdb_put(void *p, unsigned table, struct hf_slice key, struct hf_slic
     int rc = txn_need(l);
 
     l->scan[table] = 0;
+    if (rc == 0)
+        rc = hf_fault(l->faults, HF_FAULT_STORE_PUT);
     return rc ? rc : map_err(mdb_put(l->txn, l->dbi[table], &k, &v, 0));
 }
 
@@ -154,6 +161,8 @@ static int lmdb_del(void *p, unsigned table, struct hf_slice key)
     int rc = txn_need(l);
 
     l->scan[table] = 0;
+    if (rc == 0)
+        rc = hf_fault(l->faults, HF_FAULT_STORE_DEL);
     return rc ? rc : map_err(mdb_del(l->txn, l->dbi[table], &k, NULL));
 }
 
@@ -178,6 +187,8 @@ static int lmdb_seek(void *p, unsigned table, struct hf_slice from, bool after, 
     MDB_val k = {0}, v = {0};
     int rc = txn_need(l);
 
+    if (rc == 0)
+        rc = hf_fault(l->faults, HF_FAULT_STORE_SCAN);
     if (rc)
         return rc;
     if (!l->cursor[table]) {
@@ -321,10 +332,12 @@ static int lmdb_snap_open(void *p, void **ret)
     if (!s)
         return HF_E_NOMEM;
     s->l = p;
-    rc = mdb_txn_begin(s->l->env, NULL, MDB_RDONLY, &s->txn);
+    rc = hf_fault(s->l->faults, HF_FAULT_STORE_SNAPSHOT);
+    if (rc == 0)
+        rc = map_err(mdb_txn_begin(s->l->env, NULL, MDB_RDONLY, &s->txn));
     if (rc) {
         free(s);
-        return map_err(rc);
+        return rc;
     }
     *ret = s;
     return 0;
@@ -452,8 +465,11 @@ static int lock_dir(struct lmdb_store *l)
 static int create_tables(struct lmdb_store *l, const struct hf_store_opts *o)
 {
     MDB_txn *txn;
-    int rc = mdb_txn_begin(l->env, NULL, 0, &txn);
+    int rc = hf_fault(l->faults, HF_FAULT_STORE_CREATE);
 
+    if (rc)
+        return rc;
+    rc = mdb_txn_begin(l->env, NULL, 0, &txn);
     if (rc)
         return map_err(rc);
     rc = mdb_dbi_open(txn, SYS_TABLE, MDB_CREATE, &l->sys);
@@ -577,7 +593,9 @@ int store_lmdb_open(const struct hf_store_opts *o, const struct store_ops **ret_
     l->format = o->format;
     l->faults = o->faults;
     memcpy(l->dir, o->dir, strlen(o->dir));
-    rc = make_dirs(l->dir);
+    rc = hf_fault(l->faults, HF_FAULT_STORE_OPEN);
+    if (rc == 0)
+        rc = make_dirs(l->dir);
     if (rc == 0)
         rc = lock_dir(l);
     if (rc == 0)
