@@ -19,19 +19,48 @@ static void print_json(const Hf__NodeStatusRep *s)
     json_t *roles = json_array();
 
     for (size_t i = 0; i < s->n_roles; i++) {
-        json_t *counters = json_object();
+        json_t *counters = json_object(), *limits = json_object();
 
         for (size_t k = 0; k < s->roles[i]->n_counters; k++) {
             json_object_set_new(counters, s->roles[i]->counters[k]->name,
                                 json_integer((json_int_t)s->roles[i]->counters[k]->value));
         }
-        json_array_append_new(roles, json_pack("{s:s, s:s, s:o}", "name", s->roles[i]->name,
-                                               "state", s->roles[i]->state, "counters", counters));
+        for (size_t k = 0; k < s->roles[i]->n_limits; k++) {
+            const Hf__NodeLimit *l = s->roles[i]->limits[k];
+
+            json_object_set_new(
+                limits, l->name,
+                json_pack("{s:I, s:I}", "used", (json_int_t)l->used, "max", (json_int_t)l->max));
+        }
+        json_array_append_new(roles, json_pack("{s:s, s:s, s:o, s:o}", "name", s->roles[i]->name,
+                                               "state", s->roles[i]->state, "limits", limits,
+                                               "counters", counters));
     }
     cli_print_json(json_pack("{s:s, s:s, s:I, s:I, s:s, s:s, s:o}", "version", s->version,
                              "fs_name", s->fs_name, "uptime_ms", (json_int_t)s->uptime_ms, "pid",
                              (json_int_t)s->pid, "dir", s->dir, "nfs_listen", s->nfs_listen,
                              "roles", roles));
+}
+
+static void print_limits(const Hf__NodeStatusRep *s)
+{
+    struct cli_table *t = cli_table_new(4);
+
+    cli_table_add(t, "ROLE");
+    cli_table_add(t, "LIMIT");
+    cli_table_add(t, "USED");
+    cli_table_add(t, "ALLOWED");
+    cli_table_right(t, 2);
+    cli_table_right(t, 3);
+    for (size_t i = 0; i < s->n_roles; i++) {
+        for (size_t k = 0; k < s->roles[i]->n_limits; k++) {
+            cli_table_add(t, s->roles[i]->name);
+            cli_table_add(t, s->roles[i]->limits[k]->name);
+            cli_table_addf(t, "%" PRIu64, s->roles[i]->limits[k]->used);
+            cli_table_addf(t, "%" PRIu64, s->roles[i]->limits[k]->max);
+        }
+    }
+    cli_table_print(t);
 }
 
 static void print_table(const Hf__NodeStatusRep *s, bool counters)
@@ -62,6 +91,8 @@ static void print_table(const Hf__NodeStatusRep *s, bool counters)
         cli_table_add(t, s->roles[i]->state);
     }
     cli_table_print(t);
+    printf("\n");
+    print_limits(s);
     if (!counters) {
         return;
     }

@@ -18,6 +18,7 @@
 struct process {
 #define X(section, key, kind, type, def, min, max, help) type section##_##key;
 #include "conf.def"
+#include "holdfast/rpc_limits.def"
 #include "process.def"
 #undef X
     struct hf_env *env;
@@ -32,6 +33,7 @@ static const struct hf_conf_key keys[] = {
     {#section, #key, HF_CONF_##kind, def,                                                          \
      min,      max,  help,           offsetof(struct process, section##_##key)},
 #include "conf.def"
+#include "holdfast/rpc_limits.def"
 #include "process.def"
 #undef X
 };
@@ -171,6 +173,7 @@ static int run(struct process *p, struct hf_buf *out)
         .listen = (const char *const *)p->meta_listen.items,
         .nlisten = (unsigned)p->meta_listen.n,
         .insecure = p->meta_insecure,
+        .limits = HF_RPC_LIMITS_OF(p),
         .map = &p->map,
         .checkpoint_changes = p->meta_checkpoint_changes,
         .checkpoint_idle_ms = p->meta_checkpoint_idle,

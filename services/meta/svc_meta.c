@@ -28,8 +28,8 @@ static void dispatch(void *arg, struct hf_rpc_req *req)
 
 struct counter_list {
     Hf__StatusRep rep;
-    Hf__CounterEntry entries[32];
-    Hf__CounterEntry *ptrs[32];
+    Hf__CounterEntry entries[64];
+    Hf__CounterEntry *ptrs[64];
 };
 
 static void add_counter(void *arg, const char *name, uint64_t value)
@@ -70,11 +70,31 @@ static void admin_fsck(Hf__MetaAdmin_Service *impl, const Hf__FsckReq *in,
     fsck_serve(hf_container_of(impl, struct meta_thread, admin), data, in);
 }
 
+static struct hf_rpc_stats rpc_stats(const struct hf_metasvc *s)
+{
+    struct hf_rpc_stats st = {0};
+
+    for (unsigned i = 0; i < s->nthreads; i++)
+        hf_rpc_server_stats(s->threads[i].server, &st);
+    return st;
+}
+
+void hf_metasvc_limits(const struct hf_metasvc *s,
+                       void (*fn)(void *arg, const char *name, uint64_t used, uint64_t max),
+                       void *arg)
+{
+    const struct hf_rpc_stats st = rpc_stats(s);
+
+    hf_rpc_limits_each(&st, hf_rpc_server_limits(s->threads[0].server), s->nthreads, fn, arg);
+}
+
 void hf_metasvc_counters(const struct hf_metasvc *s,
                          void (*fn)(void *arg, const char *name, uint64_t value), void *arg)
 {
+    const struct hf_rpc_stats st = rpc_stats(s);
     struct hf_wal_stats w;
 
+    hf_rpc_stats_each(&st, fn, arg);
 #define X(field, kind, name, help) fn(arg, name, hf_metric_get(&s->metrics.field));
 #include "metrics.def"
 #undef X
@@ -143,7 +163,7 @@ static int connect_segments(struct hf_metasvc *s, struct meta_thread *t)
 static int start_thread(struct hf_metasvc *s, struct meta_thread *t, char *err, size_t err_bytes)
 {
     const struct hf_rpc_server_opts opts = {
-        .dispatch = dispatch, .arg = t, .insecure = s->opts.insecure};
+        .dispatch = dispatch, .arg = t, .limits = s->opts.limits, .insecure = s->opts.insecure};
     int rc = hf_rpc_server_new(t->loop, &opts, &t->server);
 
     t->admin = (Hf__MetaAdmin_Service){

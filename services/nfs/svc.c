@@ -312,3 +312,13 @@ void hf_nfssvc_counters(const struct hf_nfssvc *s,
     fn(arg, "mount3_umntall_calls", hf_metric_get(&s->m.mount_calls[4]));
     fn(arg, "mount3_export_calls", hf_metric_get(&s->m.mount_calls[5]));
 }
+
+void hf_nfssvc_limits(const struct hf_nfssvc *s,
+                      void (*fn)(void *arg, const char *name, uint64_t used, uint64_t max),
+                      void *arg)
+{
+    fn(arg, "connections", hf_metric_get(&s->m.connections), s->o.max_connections);
+    fn(arg, "request bytes", hf_metric_get(&s->m.request_bytes), s->o.max_request_bytes);
+    fn(arg, "remembered replies", hf_metric_get(&s->m.drc_entries), s->o.drc_entries);
+    fn(arg, "remembered bytes", hf_metric_get(&s->m.drc_bytes), s->o.drc_bytes);
+}

@@ -155,6 +155,7 @@ static int start_segment(struct hf_node *n, char *err, size_t err_bytes)
                                                 .nsegments = p->nsegments,
                                                 .listen = listen,
                                                 .nlisten = n->fsck ? 1 : 2,
+                                                .limits = HF_RPC_LIMITS_OF(&n->keys),
                                                 .reserve_bytes = n->keys.segment_reserve_bytes},
                        &n->segment, err, err_bytes);
     free(segs);
@@ -174,6 +175,7 @@ static int start_meta(struct hf_node *n, char *err, size_t err_bytes)
                                   .threads = (unsigned)c->meta_threads,
                                   .listen = listen,
                                   .nlisten = n->fsck ? 1 : 2,
+                                  .limits = HF_RPC_LIMITS_OF(c),
                                   .map = &n->plan.map,
                                   .checkpoint_changes = c->meta_checkpoint_changes,
                                   .checkpoint_idle_ms = c->meta_checkpoint_idle,

@@ -13,11 +13,13 @@
 #include "node_priv.h"
 
 #define COUNTERS_MAX 256
+#define LIMITS_MAX   16
 
 /* A role's counters while a reply is made; in the request's arena. */
 struct role_list {
     Hf__NodeRole role;
     Hf__NodeCounter *ptrs[COUNTERS_MAX];
+    Hf__NodeLimit *limits[LIMITS_MAX];
     struct hf_arena *arena;
 };
 
@@ -35,6 +37,20 @@ static void add_counter(void *arg, const char *name, uint64_t value)
     l->ptrs[l->role.n_counters++] = c;
 }
 
+static void add_limit(void *arg, const char *name, uint64_t used, uint64_t max)
+{
+    struct role_list *l = arg;
+    Hf__NodeLimit *m = hf_arena_alloc(l->arena, sizeof(*m));
+
+    if (!m || l->role.n_limits == LIMITS_MAX)
+        return;
+    hf__node_limit__init(m);
+    m->name = (char *)(uintptr_t)name; /* as above */
+    m->used = used;
+    m->max = max;
+    l->limits[l->role.n_limits++] = m;
+}
+
 static Hf__NodeRole *add_role(struct hf_arena *a, char *name, char *state, struct role_list **ret)
 {
     struct role_list *l = hf_arena_zalloc(a, sizeof(*l));
@@ -45,6 +61,7 @@ static Hf__NodeRole *add_role(struct hf_arena *a, char *name, char *state, struc
     l->role.name = name;
     l->role.state = state;
     l->role.counters = l->ptrs;
+    l->role.limits = l->limits;
     l->arena = a;
     *ret = l;
     return &l->role;
@@ -59,15 +76,18 @@ static size_t fill_roles(struct hf_node *n, struct hf_arena *a, Hf__NodeRole **r
 
     if (n->meta && (roles[count] = add_role(a, meta, serving, &l))) {
         hf_metasvc_counters(n->meta, add_counter, l);
+        hf_metasvc_limits(n->meta, add_limit, l);
         count++;
     }
     if (n->segment && (roles[count] = add_role(a, segment, serving, &l))) {
         hf_segsvc_counters(n->segment, add_counter, l);
+        hf_segsvc_limits(n->segment, add_limit, l);
         count++;
     }
     if (n->nfs &&
         (roles[count] = add_role(a, nfs, hf_nfssvc_ready(n->nfs) ? serving : starting, &l))) {
         hf_nfssvc_counters(n->nfs, add_counter, l);
+        hf_nfssvc_limits(n->nfs, add_limit, l);
         count++;
     }
     return count;

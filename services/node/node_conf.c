@@ -27,6 +27,7 @@ const struct hf_conf_key node_conf_keys[] = {
 #include "../nfs/conf.def"
 #include "../segment/conf.def"
 #include "conf.def"
+#include "holdfast/rpc_limits.def"
 #undef X
 };
 const size_t node_conf_nkeys = HF_ARRAY_LEN(node_conf_keys);

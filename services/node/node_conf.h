@@ -22,6 +22,7 @@ struct node_conf {
 #include "../nfs/conf.def"
 #include "../segment/conf.def"
 #include "conf.def"
+#include "holdfast/rpc_limits.def"
 #undef X
 };
 

@@ -17,6 +17,7 @@
 struct process {
 #define X(section, key, kind, type, def, min, max, help) type section##_##key;
 #include "conf.def"
+#include "holdfast/rpc_limits.def"
 #include "process.def"
 #undef X
     struct hf_env *env;
@@ -31,6 +32,7 @@ static const struct hf_conf_key keys[] = {
     {#section, #key, HF_CONF_##kind, def,                                                          \
      min,      max,  help,           offsetof(struct process, section##_##key)},
 #include "conf.def"
+#include "holdfast/rpc_limits.def"
 #include "process.def"
 #undef X
 };
@@ -114,6 +116,7 @@ static int run(struct process *p, struct hf_buf *out)
         .nlisten = (unsigned)p->segment_listen.n,
         .faults = p->faults,
         .insecure = p->segment_insecure,
+        .limits = HF_RPC_LIMITS_OF(p),
         .reserve_bytes = p->segment_reserve_bytes,
     };
     struct hf_segsvc *svc;

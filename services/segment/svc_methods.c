@@ -380,7 +380,9 @@ static void stat_one(struct segment *g, Hf__SegStat *out)
 static void svc_stat(Hf__Segment_Service *service, const Hf__SegStatReq *in,
                      Hf__SegStatRep_Closure closure, void *data)
 {
-    enum { COUNTERS = sizeof(struct svc_metrics) / sizeof(uint64_t) };
+    enum {
+        COUNTERS = (sizeof(struct svc_metrics) + sizeof(struct hf_rpc_stats)) / sizeof(uint64_t)
+    };
     struct hf_segsvc *s = svc_of(service);
     struct hf_rpc_req *req = data;
     struct counter_list l = {.arena = req->arena};

@@ -16,6 +16,7 @@
 
 #include "holdfast/fault.h"
 #include "holdfast/logger.h"
+#include "holdfast/rpc.h"
 #include "holdfast/rt.h"
 #include "holdfast/wire/meta.pb-c.h"
 
@@ -31,7 +32,8 @@ struct hf_metasvc_opts {
      * number. The first one of thread t is what the cluster map says of its shards. */
     const char *const *listen;
     unsigned nlisten;
-    bool insecure; /* plain tcp beyond loopback */
+    bool insecure;               /* plain tcp beyond loopback */
+    struct hf_rpc_limits limits; /* of each thread's server */
     /* What a new file system is made of, and where pools and segments are reachable at this start
      * (a change of URLs makes a new map version): fs_name, fsid, handle_key, shard_count,
      * inline_max, pools, segments, exports (only used when the file system is made). */
@@ -60,6 +62,10 @@ const char *hf_metasvc_url(const struct hf_metasvc *s);
 /* Name and value of each counter, any thread. */
 void hf_metasvc_counters(const struct hf_metasvc *s,
                          void (*fn)(void *arg, const char *name, uint64_t value), void *arg);
+/* What fills up: name, used, allowed. Any thread. */
+void hf_metasvc_limits(const struct hf_metasvc *s,
+                       void (*fn)(void *arg, const char *name, uint64_t used, uint64_t max),
+                       void *arg);
 
 /* Checks every shard on a fresh checkpoint, and the chunks of the segments against it. Blocking;
  * any thread but the service's own. Findings come through fn. The totals and the number of problems

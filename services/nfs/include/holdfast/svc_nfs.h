@@ -56,5 +56,9 @@ void hf_nfssvc_free(struct hf_nfssvc *s);
 /* Hands out every counter: fn(arg, "nfs3_getattr_calls", 17). Names are static strings. */
 void hf_nfssvc_counters(const struct hf_nfssvc *s,
                         void (*fn)(void *arg, const char *name, uint64_t value), void *arg);
+/* What fills up: name, used, allowed. Any thread. */
+void hf_nfssvc_limits(const struct hf_nfssvc *s,
+                      void (*fn)(void *arg, const char *name, uint64_t used, uint64_t max),
+                      void *arg);
 
 #endif

@@ -15,6 +15,7 @@
 
 #include "holdfast/fault.h"
 #include "holdfast/logger.h"
+#include "holdfast/rpc.h"
 #include "holdfast/rt.h"
 
 struct hf_segsvc;
@@ -36,6 +37,7 @@ struct hf_segsvc_opts {
     unsigned nlisten;
     struct hf_faults *faults; /* may be NULL */
     bool insecure;            /* plain tcp beyond loopback */
+    struct hf_rpc_limits limits;
     /* Writes are refused with NOSPC while a backend has less than this free: what shares its disk
      * (shards, logs) must be able to go on, and removals need room too. 0 = none. */
     uint64_t reserve_bytes;
@@ -54,5 +56,9 @@ const char *hf_segsvc_url(const struct hf_segsvc *s, unsigned nth);
 /* Name and value of each counter. */
 void hf_segsvc_counters(const struct hf_segsvc *s,
                         void (*fn)(void *arg, const char *name, uint64_t value), void *arg);
+/* What fills up: name, used, allowed. Any thread. */
+void hf_segsvc_limits(const struct hf_segsvc *s,
+                      void (*fn)(void *arg, const char *name, uint64_t used, uint64_t max),
+                      void *arg);
 
 #endif
