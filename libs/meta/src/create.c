@@ -3,8 +3,8 @@
  * Operations that make an object: CREATE (RFC 1813 3.3.8) and MKDIR, SYMLINK, MKNOD (3.3.9
  * to 3.3.11).
  */
+#include "acl.h"
 #include "holdfast/assert.h"
-#include "meta_priv.h"
 
 static const Hf__SetAttrs no_attrs = HF__SET_ATTRS__INIT;
 
@@ -31,6 +31,15 @@ static void set_owner(struct hf_inode *i, const struct hf_inode *dir, const Hf__
     i->mode = (uint16_t)mode;
 }
 
+/* Everything else that a new file or directory has from the one that it is made in, and umask. */
+static int inherit(struct hf_meta *m, struct hf_meta_op *op, const struct hf_inode *dir,
+                   struct hf_inode *i, uint32_t umask, struct hf_inherit *h)
+{
+    if (i->type == HF__FILE_TYPE__FT_REG || i->type == HF__FILE_TYPE__FT_DIR)
+        i->flags |= dir->flags & HF_INO_ALLOC;
+    return hf_inherit_prepare(m, op, dir, i, umask, h);
+}
+
 static int check_attrs(const Hf__SetAttrs *s)
 {
     if (s->set_atime > HF__SET_TIME__TIME_CLIENT || s->set_mtime > HF__SET_TIME__TIME_CLIENT)
@@ -38,9 +47,10 @@ static int check_attrs(const Hf__SetAttrs *s)
     return 0;
 }
 
-/* The writes that every new object shares: its number, its name, its directory. */
+/* The writes that every new object shares: its number, its name, its directory, its ACLs. */
 static int commit_new(struct hf_meta *m, struct hf_meta_op *op, struct hf_obj *dir,
-                      struct hf_obj *o, const struct hf_dent *d, struct hf_slice name)
+                      struct hf_obj *o, const struct hf_dent *d, struct hf_slice name,
+                      struct hf_inherit *h)
 {
     int r = hf_ino_alloc(m, &o->i.ino);
 
@@ -55,6 +65,8 @@ static int commit_new(struct hf_meta *m, struct hf_meta_op *op, struct hf_obj *d
         dir->i.nlink++;
     hf_touch(&dir->i, op->now_ns, true);
     r = hf_obj_save(m, dir);
+    if (r == 0)
+        r = hf_inherit_put(m, &o->i, h);
     return r ? r : hf_obj_save(m, o);
 }
 
@@ -63,6 +75,7 @@ static int create_new(struct hf_meta *m, struct hf_meta_op *op, const Hf__Create
 {
     const Hf__SetAttrs *s = q->set ? q->set : &no_attrs;
     bool exclusive = q->how == HF__CREATE_HOW__CREATE_EXCLUSIVE;
+    struct hf_inherit h;
     struct hf_obj o;
     int r = check_attrs(s);
 
@@ -72,11 +85,14 @@ static int create_new(struct hf_meta *m, struct hf_meta_op *op, const Hf__Create
         r = hf_size_check(&o.i, s->size);
     if (r == 0)
         r = hf_event(op, HF__EVENT_OP__EV_CREATE, &o.i, dir->i.ino, hf_name(&q->name), q->cred);
+    if (r == 0) {
+        set_owner(&o.i, &dir->i, q->cred, s, 0);
+        r = inherit(m, op, &dir->i, &o.i, q->umask, &h);
+    }
     if (r) {
         p->obj = NULL;
         return r;
     }
-    set_owner(&o.i, &dir->i, q->cred, s, 0);
     hf_set_times(&o.i, s, op->now_ns);
     if (exclusive) {
         o.i.flags |= HF_INO_EXCLUSIVE;
@@ -86,7 +102,7 @@ static int create_new(struct hf_meta *m, struct hf_meta_op *op, const Hf__Create
         o.i.size = s->size;
     op->event.size = o.i.size;
     p->created = true;
-    return commit_new(m, op, dir, &o, d, hf_name(&q->name));
+    return commit_new(m, op, dir, &o, d, hf_name(&q->name), &h);
 }
 
 /* The name is taken. */
@@ -208,6 +224,7 @@ int hf_meta_op_make(struct hf_meta *m, struct hf_meta_op *op, const Hf__MakeReq 
 {
     const Hf__SetAttrs *s = q->set ? q->set : &no_attrs;
     bool link = q->type == HF__FILE_TYPE__FT_LNK;
+    struct hf_inherit h = {.access = false};
     struct hf_obj dir, o;
     Hf__Attr *attr;
     uint8_t *row = NULL;
@@ -229,12 +246,16 @@ int hf_meta_op_make(struct hf_meta *m, struct hf_meta_op *op, const Hf__MakeReq 
     set_owner(&o.i, &dir.i, q->cred, s, 0);
     if (link)
         o.i.mode = 0777;
+    else
+        r = inherit(m, op, &dir.i, &o.i, q->umask, &h);
+    if (r)
+        return r;
     hf_set_times(&o.i, s, op->now_ns);
     if (q->type == HF__FILE_TYPE__FT_BLK || q->type == HF__FILE_TYPE__FT_CHR) {
         o.i.rdev_major = q->rdev_major;
         o.i.rdev_minor = q->rdev_minor;
     }
-    r = commit_new(m, op, &dir, &o, &d, hf_name(&q->name));
+    r = commit_new(m, op, &dir, &o, &d, hf_name(&q->name), &h);
     if (r == 0 && link)
         r = hf_data_put(m, o.i.ino, row, (uint32_t)q->target.len);
     if (r == 0)

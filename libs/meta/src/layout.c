@@ -49,6 +49,14 @@ void hf_key_gc(uint8_t key[HF_KEY_GC], uint64_t ino, uint32_t gen, uint32_t from
     hf_put_be32(key + 12, from);
 }
 
+void hf_key_xat(uint8_t key[HF_KEY_XAT], uint64_t ino, uint8_t ns, uint64_t hash)
+{
+    hf_put_be64(key, ino);
+    key[8] = ns;
+    hf_put_be64(key + 9, hash);
+    put_epoch(key + 17);
+}
+
 int hf_key_ino_parse(struct hf_slice key, uint64_t *ret_ino)
 {
     if (key.len != HF_KEY_INO)
@@ -73,6 +81,18 @@ int hf_key_gc_parse(struct hf_slice key, uint64_t *ret_ino, uint32_t *ret_gen, u
     *ret_ino = hf_get_be64(key.data);
     *ret_gen = hf_get_be32((const uint8_t *)key.data + 8);
     *ret_from = hf_get_be32((const uint8_t *)key.data + 12);
+    return 0;
+}
+
+int hf_key_xat_parse(struct hf_slice key, uint64_t *ret_ino, uint8_t *ret_ns, uint64_t *ret_hash)
+{
+    const uint8_t *p = key.data;
+
+    if (key.len != HF_KEY_XAT || p[8] < HF_XAT_USER || p[8] >= HF_XAT_NS_END)
+        return HF_E_CORRUPT;
+    *ret_ino = hf_get_be64(p);
+    *ret_ns = p[8];
+    *ret_hash = hf_get_be64(p + 9);
     return 0;
 }
 
@@ -372,6 +392,40 @@ int hf_gc_decode(struct hf_slice val, struct hf_gc *ret)
     ret->chunk_bytes = hf_get_le32(p + OFF(hf_gc_disk, chunk_bytes));
     for (size_t k = 0; k < n; k++)
         ret->segs[k] = hf_get_le32(p + head + 4 * k);
+    return 0;
+}
+
+/* ---- extended attributes ---- */
+
+size_t hf_xat_encode(const struct hf_xat *x, uint8_t *out)
+{
+    HF_ASSERT(x->name.len >= 1 && x->name.len <= HF_XAT_NAME_MAX);
+    HF_ASSERT(x->value.len <= HF_XAT_VALUE_MAX);
+    out[OFF(hf_xat_disk, version)] = HF_VALUE_VERSION;
+    out[OFF(hf_xat_disk, pad)] = 0;
+    hf_put_le16(out + OFF(hf_xat_disk, name_len), (uint16_t)x->name.len);
+    hf_put_le32(out + OFF(hf_xat_disk, value_len), (uint32_t)x->value.len);
+    out += sizeof(struct hf_xat_disk);
+    memcpy(out, x->name.data, x->name.len);
+    if (x->value.len)
+        memmove(out + x->name.len, x->value.data, x->value.len);
+    return sizeof(struct hf_xat_disk) + x->name.len + x->value.len;
+}
+
+int hf_xat_decode(struct hf_slice val, struct hf_xat *ret)
+{
+    const uint8_t *p = val.data;
+    size_t head = sizeof(struct hf_xat_disk), name, value;
+
+    if (val.len < head || p[0] != HF_VALUE_VERSION)
+        return HF_E_CORRUPT;
+    name = hf_get_le16(p + OFF(hf_xat_disk, name_len));
+    value = hf_get_le32(p + OFF(hf_xat_disk, value_len));
+    if (name < 1 || name > HF_XAT_NAME_MAX || value > HF_XAT_VALUE_MAX ||
+        val.len != head + name + value)
+        return HF_E_CORRUPT;
+    ret->name = hf_slice(p + head, name);
+    ret->value = hf_slice(p + head + name, value);
     return 0;
 }
 

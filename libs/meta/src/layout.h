@@ -24,6 +24,12 @@
  *   removal and truncation find every chunk, and need not look for those of a hole. Cut to nothing,
  *   the file is inline again; its next layout has another generation.
  *
+ * Extended attributes: a row each in table xat, named without the prefix that its namespace (the
+ * key's ns1) stands for. hash8 is a keyed hash of the name (56 bits) and a slot (8 bits), the
+ * lowest that was free in its bucket; of the two ACLs it is fixed. ACLs are stored as the kernel
+ * writes them (version 2). An access ACL always has a mask, and its entries for the owner, the mask
+ * and others count for nothing: the inode's mode has these. Inode flags say which rows there are.
+ *
  * Parent pointers: a directory's names its parent (the root's: itself). Another object's is 0 (not
  * known) or a directory that holds one of its names: create, link (if unknown) and rename set it,
  * removing a name in that very directory while others remain sets it to 0.
@@ -46,7 +52,7 @@
       "ino") /*      ino8 E4               struct hf_ino_disk [struct hf_layout_disk segs4..] */   \
     X(DENT, "dent") /*      dir8 cookie8 E4       struct hf_dent_disk name */                      \
     X(DATA, "data") /*      ino8 E4               struct hf_data_disk bytes */                     \
-    X(XAT, "xat")   /*      ino8 ns1 hash8 E4     name, value */                                   \
+    X(XAT, "xat")   /*      ino8 ns1 hash8 E4     struct hf_xat_disk name value */                 \
     X(SESS, "sess") /*      session8              struct hf_sess_disk client */                    \
     X(SLOT, "slot") /*      session8 slot2        struct hf_slot_disk reply */                     \
     X(OPN, "opn")   /*      ino8 owner..          opens */                                         \
@@ -76,6 +82,7 @@ enum hf_meta_table {
 #define HF_KEY_SESS 8u
 #define HF_KEY_SLOT 10u
 #define HF_KEY_GC   16u /* ino8 gen4 from4 */
+#define HF_KEY_XAT  21u /* ino8 ns1 hash8 E4 */
 
 #define HF_INO_LOCAL_BITS 47u
 #define HF_INO_LOCAL_MAX  ((UINT64_C(1) << HF_INO_LOCAL_BITS) - 1)
@@ -87,11 +94,13 @@ void hf_key_ino(uint8_t key[HF_KEY_INO], uint64_t ino);
 void hf_key_dent(uint8_t key[HF_KEY_DENT], uint64_t dir, uint64_t cookie);
 void hf_key_slot(uint8_t key[HF_KEY_SLOT], uint64_t session, uint16_t slot);
 void hf_key_gc(uint8_t key[HF_KEY_GC], uint64_t ino, uint32_t gen, uint32_t from);
+void hf_key_xat(uint8_t key[HF_KEY_XAT], uint64_t ino, uint8_t ns, uint64_t hash);
 
 /* CORRUPT. Outputs untouched on error. */
 int hf_key_ino_parse(struct hf_slice key, uint64_t *ret_ino);
 int hf_key_dent_parse(struct hf_slice key, uint64_t *ret_dir, uint64_t *ret_cookie);
 int hf_key_gc_parse(struct hf_slice key, uint64_t *ret_ino, uint32_t *ret_gen, uint32_t *ret_from);
+int hf_key_xat_parse(struct hf_slice key, uint64_t *ret_ino, uint8_t *ret_ns, uint64_t *ret_hash);
 
 /* ---- values on disk ---- */
 
@@ -142,6 +151,12 @@ struct hf_gc_disk {
     uint32_t nchunks;
     int64_t due_ns;
     uint32_t pool, chunk_bytes;
+};
+struct hf_xat_disk {
+    uint8_t version, pad;
+    uint16_t name_len;
+    uint32_t value_len;
+    /* then the name, then the value */
 };
 struct hf_format_disk {
     uint8_t version, pad[3];
@@ -213,6 +228,9 @@ HF_AT(hf_gc_disk, nchunks, 4);
 HF_AT(hf_gc_disk, due_ns, 8);
 HF_AT(hf_gc_disk, pool, 16);
 HF_AT(hf_gc_disk, chunk_bytes, 20);
+static_assert(sizeof(struct hf_xat_disk) == 8, "extended attribute");
+HF_AT(hf_xat_disk, name_len, 2);
+HF_AT(hf_xat_disk, value_len, 4);
 static_assert(sizeof(struct hf_format_disk) == 40, "format");
 HF_AT(hf_format_disk, format, 4);
 HF_AT(hf_format_disk, shard, 8);
@@ -343,6 +361,16 @@ struct hf_gc {
 #define HF_GC_VALUE_MAX (sizeof(struct hf_gc_disk) + HF_SEGS_MAX * sizeof(uint32_t))
 size_t hf_gc_encode(const struct hf_gc *g, uint8_t out[HF_GC_VALUE_MAX]);
 int hf_gc_decode(struct hf_slice val, struct hf_gc *ret);
+
+enum hf_xat_ns { HF_XAT_USER = 1, HF_XAT_TRUSTED, HF_XAT_SECURITY, HF_XAT_SYSTEM, HF_XAT_NS_END };
+struct hf_xat {
+    struct hf_slice name, value;
+};
+#define HF_XAT_NAME_MAX  255u        /* with its prefix */
+#define HF_XAT_VALUE_MAX (64u << 10) /* bytes of a value */
+/* out: room for the header and both; value may lie where it belongs already. */
+size_t hf_xat_encode(const struct hf_xat *x, uint8_t *out);
+int hf_xat_decode(struct hf_slice val, struct hf_xat *ret);
 
 struct hf_format_row {
     uint32_t format, shard, root_gen;

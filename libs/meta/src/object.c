@@ -73,7 +73,9 @@ void hf_attr_fill(Hf__Attr *a, const struct hf_inode *i)
     a->btime_ns = i->btime_ns;
     a->change = i->change;
     a->parent = i->parent;
-    a->flags = i->flags;
+    a->flags = i->flags & (HF_INO_XATTR | HF_INO_ACL | HF_INO_DEFAULT_ACL);
+    if (i->type == HF__FILE_TYPE__FT_DIR && (i->flags & HF_INO_ALLOC))
+        a->flags |= HF__ATTR_FLAG__AF_XATTR; /* the virtual one */
 }
 
 static int attach_attr(struct hf_meta_op *op, struct hf_obj *o, Hf__Attr **ret_attr)

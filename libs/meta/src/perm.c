@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who may do what: POSIX owner, group and other bits; uid 0 is the superuser.
+ * Who may do what: POSIX owner, group and other bits, or the ACL that has taken the group's place
+ * (acl.c); uid 0 is the superuser.
  */
-#include "meta_priv.h"
+#include "acl.h"
 
 bool hf_cred_is_root(const Hf__Cred *c)
 {
@@ -30,14 +31,14 @@ int hf_may(struct hf_meta *m, const struct hf_inode *i, const Hf__Cred *c, unsig
 {
     unsigned granted;
 
-    (void)m;
-
     if (!c)
         return HF_E_ACCES;
     if (c->uid == 0)
         granted = HF_R | HF_W | (i->type == HF__FILE_TYPE__FT_DIR || (i->mode & 0111) ? HF_X : 0u);
     else if (c->uid == i->uid)
         granted = i->mode >> 6 & 7u;
+    else if (i->flags & HF_INO_ACL)
+        return hf_acl_may(m, i, c, bits);
     else if (hf_cred_in_group(c, i->gid))
         granted = i->mode >> 3 & 7u;
     else
@@ -72,11 +73,10 @@ int hf_may_remove(struct hf_meta *m, const struct hf_inode *dir, const struct hf
 
 int hf_kill_suid(struct hf_meta *m, struct hf_inode *i, const Hf__Cred *c)
 {
-    (void)m;
-    if (hf_cred_is_root(c))
-        return 0;
-    i->mode = (uint16_t)(i->mode & ~04000u);
-    if (i->mode & 0010)
-        i->mode = (uint16_t)(i->mode & ~02000u);
-    return 0;
+    if (!hf_cred_is_root(c)) {
+        i->mode = (uint16_t)(i->mode & ~04000u);
+        if (i->mode & 0010)
+            i->mode = (uint16_t)(i->mode & ~02000u);
+    }
+    return i->flags & HF_INO_CAPABILITY ? hf_xat_del_capability(m, i) : 0;
 }
