@@ -297,6 +297,8 @@ int hf_meta_check(struct hf_store_snap *snap, struct hf_meta_check *c)
     if (r == 0)
         r = hf_store_snap_scan(snap, HF_T_GC, start, on_gc, &k);
     if (r == 0)
+        r = hf_check_xattrs(snap, k.cookie_key, c);
+    if (r == 0)
         r = check_sums(&k);
     hf_buf_fini(&k.bucket);
     hf_map_fini(&k.nodes);

@@ -225,6 +225,11 @@ int hf_size_apply(struct hf_meta *m, struct hf_meta_op *op, struct hf_inode *i, 
 /* Client or server time for an inode that is being made. */
 void hf_set_times(struct hf_inode *i, const Hf__SetAttrs *s, int64_t now_ns);
 
+/* The check of table xat (check_xattr.c): rows of nothing, rows and inode flags that disagree, ACLs
+ * that are none. Adds to c->problems. */
+int hf_check_xattrs(struct hf_store_snap *snap, const uint8_t cookie_key[16],
+                    struct hf_meta_check *c);
+
 /* The stored cluster map (export.c). NOSPC: too large. */
 int hf_map_store(struct hf_store *store, const Hf__MapGetRep *map);
 

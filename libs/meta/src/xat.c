@@ -10,8 +10,7 @@
 
 #include "holdfast/endian.h"
 
-#define SLOTS  256u /* of a bucket: the last byte of the hash */
-#define PREFIX 16u  /* of a key: its bucket */
+#define PREFIX 16u /* of a key: its bucket */
 
 const char *hf_xat_prefix(uint8_t ns)
 {
@@ -37,15 +36,14 @@ uint32_t hf_xat_flag(uint8_t ns, struct hf_slice name)
     return 0;
 }
 
-/* The first slot of the bucket. */
-static uint64_t hash_of(const struct hf_meta *m, uint8_t ns, struct hf_slice name)
+uint64_t hf_xat_hash(const uint8_t cookie_key[16], uint8_t ns, struct hf_slice name)
 {
     uint8_t hash[crypto_shorthash_BYTES];
 
     if (ns == HF_XAT_SYSTEM)
-        return is(name, HF_XAT_ACL_ACCESS) ? SLOTS : 2 * SLOTS;
-    crypto_shorthash(hash, name.data, name.len, m->cookie_key);
-    return hf_get_le64(hash) & ~(uint64_t)(SLOTS - 1);
+        return is(name, HF_XAT_ACL_ACCESS) ? HF_XAT_SLOTS : 2 * HF_XAT_SLOTS;
+    crypto_shorthash(hash, name.data, name.len, cookie_key);
+    return hf_get_le64(hash) & ~(uint64_t)(HF_XAT_SLOTS - 1);
 }
 
 /* Looks at one row; the number of the lowest slot that may be free is kept up to date. */
@@ -88,7 +86,7 @@ static int bucket_scan(struct hf_meta *m, struct hf_slice name, uint64_t hash, u
     hf_store_iter_end(&it);
     if (r && r != HF_E_NOENT)
         return r;
-    row->full = !row->found && free_slot == SLOTS;
+    row->full = !row->found && free_slot == HF_XAT_SLOTS;
     if (!row->found && !row->full)
         hf_key_xat(row->key, ino, ns, hash + free_slot);
     return 0;
@@ -97,7 +95,7 @@ static int bucket_scan(struct hf_meta *m, struct hf_slice name, uint64_t hash, u
 int hf_xat_find(struct hf_meta *m, const struct hf_inode *i, uint8_t ns, struct hf_slice name,
                 struct hf_xat_row *ret, struct hf_slice *ret_value)
 {
-    uint64_t hash = hash_of(m, ns, name);
+    uint64_t hash = hf_xat_hash(m->cookie_key, ns, name);
     struct hf_slice val, value = {NULL, 0};
     unsigned free_slot = 0;
     int r = HF_E_NOENT;
@@ -223,7 +221,7 @@ int hf_xat_put(struct hf_meta *m, struct hf_inode *i, const struct hf_xat_row *r
 int hf_xat_put_new(struct hf_meta *m, struct hf_inode *i, uint8_t ns, struct hf_slice name,
                    struct hf_xat_row *row)
 {
-    hf_key_xat(row->key, i->ino, ns, hash_of(m, ns, name));
+    hf_key_xat(row->key, i->ino, ns, hf_xat_hash(m->cookie_key, ns, name));
     return hf_xat_put(m, i, row);
 }
 

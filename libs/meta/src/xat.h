@@ -18,6 +18,10 @@
 /* "user." for HF_XAT_USER. */
 const char *hf_xat_prefix(uint8_t ns);
 
+#define HF_XAT_SLOTS 256u /* of a bucket: the last byte of the hash */
+/* The first slot of a name's bucket. */
+uint64_t hf_xat_hash(const uint8_t cookie_key[16], uint8_t ns, struct hf_slice name);
+
 /* A row, or the place for one. */
 struct hf_xat_row {
     uint8_t key[HF_KEY_XAT];
