@@ -173,6 +173,50 @@ class Node(Server):
         return r.stdout
 
 
+class Mount:
+    """The node's file system mounted with FUSE, by a process of its own. umount() ends it as an administrator
+    would, kill() as a crash does."""
+
+    def __init__(self, node, *options):
+        self.node, self.options = node, options
+        self.dir = tempfile.mkdtemp(prefix="hf-mount.")
+        self.log = self.dir + ".log"
+
+    def __enter__(self):
+        subprocess.run([os.path.join(bin_dir(), "holdfast"), "mount", "--node-dir", self.node.data, "--log-file", self.log,
+                        *self.options, self.dir], check=True, timeout=60)
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if os.path.ismount(self.dir) or kind:
+            subprocess.run(["umount", "-l", self.dir], check=False, stderr=subprocess.DEVNULL)
+        if os.path.exists(self.log):
+            if kind:
+                with open(self.log, encoding="utf-8", errors="replace") as f:
+                    sys.stderr.write(f"---- log of the mount\n{f.read()}---- end of log\n")
+            os.unlink(self.log)
+        try:
+            os.rmdir(self.dir)
+        except OSError:
+            pass
+        return False
+
+    def path(self, *names):
+        return os.path.join(self.dir, *names)
+
+    def umount(self):
+        subprocess.run([os.path.join(bin_dir(), "holdfast"), "umount", self.dir], check=True, timeout=60)
+
+    def pids(self):
+        out = subprocess.run(["pgrep", "-f", f"holdfast-fuse.*{self.dir}$"], stdout=subprocess.PIPE, check=False).stdout
+        return [int(p) for p in out.split()]
+
+    def kill(self):
+        for pid in self.pids():
+            os.kill(pid, signal.SIGKILL)
+        subprocess.run(["umount", "-l", self.dir], check=True)
+
+
 GANESHA_CONF = """
 NFS_CORE_PARAM {{ Bind_addr = {host}; NFS_Port = {port}; MNT_Port = {mount}; NLM_Port = {nlm};
   Enable_NLM = false; Enable_RQUOTA = false; Enable_UDP = false; NFS_Protocols = 3;
