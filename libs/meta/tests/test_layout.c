@@ -7,6 +7,7 @@
 
 #include "support_meta.h"
 
+#include "acl.h"
 #include "fold.h"
 #include "holdfast/endian.h"
 #include "holdfast/map.h"
@@ -130,8 +131,11 @@ static void decode_all(const uint8_t *data, size_t len)
     struct hf_sess se;
     struct hf_slot sl;
     struct hf_gc g;
+    struct hf_xat x;
+    struct hf_acl acl;
     uint64_t a, b;
     uint32_t c, e;
+    uint8_t ns;
 
     cr_assert(own);
     if (len)
@@ -150,6 +154,14 @@ static void decode_all(const uint8_t *data, size_t len)
         cr_assert(sl.reply.len <= HF_SLOT_REPLY_MAX);
     if (hf_gc_decode(v, &g) == 0)
         cr_assert(g.nsegs >= 1 && g.nsegs <= HF_SEGS_MAX);
+    if (hf_xat_decode(v, &x) == 0) {
+        cr_assert(x.name.len >= 1 && x.name.len <= HF_XAT_NAME_MAX &&
+                  x.value.len <= HF_XAT_VALUE_MAX);
+        cr_assert((const uint8_t *)x.value.data + x.value.len == own + len);
+    }
+    if (hf_acl_parse(v, &acl) == 0)
+        cr_assert((acl.blob.len - 4) / 8 <= HF_ACL_ENTRIES_MAX || acl.blob.len == 0);
+    (void)hf_key_xat_parse(v, &a, &ns, &b);
     (void)hf_format_decode(v, &format);
     (void)hf_counter_decode(v, &a);
     (void)hf_map_decode(v, &out);
@@ -164,6 +176,10 @@ Test(layout, random_bytes, .timeout = 60)
     struct hf_inode i = sample(REG, HF_KIND_CHUNKS);
     struct hf_dentry d = {.child = 5, .type = REG, .name = hf_slice("name", 4)};
     struct hf_gc g = {.nchunks = 1, .chunk_bytes = 4, .nsegs = 2};
+    struct hf_xat x = {hf_slice("name", 4), hf_slice("value", 5)};
+    static const uint8_t acl[] = {2, 0, 0,   0,   1,   0,   7,  0, 255, 255, 255, 255, 2,   0,  5,
+                                  0, 7, 0,   0,   0,   4,   0,  5, 0,   255, 255, 255, 255, 16, 0,
+                                  7, 0, 255, 255, 255, 255, 32, 0, 4,   0,   255, 255, 255, 255};
     uint8_t buf[600];
     uint64_t r = 1;
 #define NEXT(n) (r = hf_hash_u64(r + (n) + 1))
@@ -171,7 +187,7 @@ Test(layout, random_bytes, .timeout = 60)
     for (unsigned k = 0; k < 300000; k++) {
         size_t len;
 
-        switch (k % 4) {
+        switch (k % 6) {
         case 0:
             len = hf_ino_encode(&i, buf);
             break;
@@ -180,6 +196,13 @@ Test(layout, random_bytes, .timeout = 60)
             break;
         case 2:
             len = hf_gc_encode(&g, buf);
+            break;
+        case 3:
+            len = hf_xat_encode(&x, buf);
+            break;
+        case 4:
+            len = sizeof(acl);
+            memcpy(buf, acl, len);
             break;
         default:
             len = NEXT(k) % 200;
@@ -196,6 +219,30 @@ Test(layout, random_bytes, .timeout = 60)
             len -= (r >> 16) % len;
         decode_all(buf, len);
     }
+}
+
+Test(layout, xattr_bytes)
+{
+    static const uint8_t want[] = {1,   0,   4,   0,   5,   0,   0,   0,  'n',
+                                   'a', 'm', 'e', 'v', 'a', 'l', 'u', 'e'};
+    static const uint8_t want_key[HF_KEY_XAT] = {0,    0,    0,    0,    0,    0,    1,
+                                                 2,    3,    0x11, 0x22, 0x33, 0x44, 0x55,
+                                                 0x66, 0x77, 0x88, 255,  255,  255,  255};
+    struct hf_xat x = {hf_slice("name", 4), hf_slice("value", 5)}, got;
+    uint8_t val[32], key[HF_KEY_XAT], ns;
+    uint64_t ino, hash;
+
+    cr_assert_eq(hf_xat_encode(&x, val), sizeof(want));
+    cr_assert_eq(memcmp(val, want, sizeof(want)), 0);
+    cr_ok(hf_xat_decode(hf_slice(val, sizeof(want)), &got));
+    cr_assert(hf_slice_eq(got.name, x.name) && hf_slice_eq(got.value, x.value));
+    for (size_t len = 0; len < sizeof(want); len++)
+        cr_status(hf_xat_decode(hf_slice(val, len), &got), HF_E_CORRUPT);
+    hf_key_xat(key, 0x102, HF_XAT_SECURITY, 0x1122334455667788);
+    cr_assert_eq(memcmp(key, want_key, sizeof(key)), 0);
+    cr_ok(hf_key_xat_parse(hf_slice(key, sizeof(key)), &ino, &ns, &hash));
+    cr_assert(ino == 0x102 && ns == HF_XAT_SECURITY && hash == 0x1122334455667788);
+    cr_status(hf_key_xat_parse(hf_slice(key, sizeof(key) - 1), &ino, &ns, &hash), HF_E_CORRUPT);
 }
 
 Test(layout, keys_sort)

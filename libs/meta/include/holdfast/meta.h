@@ -9,9 +9,9 @@
  * are known); the status is in op->status. All checks come before the first write, so an operation
  * that fails has changed nothing and there is no rollback.
  *
- * Permission checks live here and nowhere else: POSIX owner/group/other with up to 16+ groups, uid
- * 0 as superuser, sticky directories, setuid/setgid clearing, BSD/SysV group inheritance (setgid
- * directory), owner override for reads and writes that ask for it.
+ * Permission checks live here and nowhere else: POSIX owner/group/other with up to 16+ groups,
+ * ACLs, uid 0 as superuser, sticky directories, setuid/setgid clearing, BSD/SysV group inheritance
+ * (setgid directory), owner override for reads and writes that ask for it.
  */
 #ifndef HOLDFAST_META_H
 #define HOLDFAST_META_H
@@ -48,7 +48,7 @@ struct hf_meta_op {
     int64_t now_ns;         /* wall clock; the engine makes it monotonic */
     uint64_t random;        /* fresh for every operation */
     bool may_grow;          /* false: answer NOSPC to what needs space */
-    struct hf_slice bulk;   /* WriteReq's data */
+    struct hf_slice bulk;   /* WriteReq's data, SetxattrReq's value */
     struct hf_arena *arena; /* for replies; dies with the operation */
     uint64_t boot;          /* this shard's start, for write verifiers */
     uint64_t session;       /* of the caller; 0: none */
@@ -138,7 +138,7 @@ struct hf_meta_check {
     uint32_t shard;
     void *arg;
     /* A problem: kind is a stable word ("dangling-name", "unreachable", "nlink", "parent", "size",
-     * "inline", "duplicate-name", "bad-value", "cookie", ...). */
+     * "inline", "duplicate-name", "bad-value", "cookie", "xattr", "dangling-xattr", "acl", ...). */
     void (*problem)(void *arg, const char *kind, uint64_t ino, struct hf_slice name,
                     const char *detail);
     /* Every chunk that may exist: (ino, index < nchunks, gen) on segment segments[index % n]; also
