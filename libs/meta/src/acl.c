@@ -142,6 +142,16 @@ int hf_acl_parse(struct hf_slice blob, struct hf_acl *ret)
     return r == 0 && has_duplicates(ret->blob) ? HF_E_INVAL : r;
 }
 
+void hf_acl_normalize(uint8_t *blob, size_t len)
+{
+    for (size_t k = 0; k < entries(hf_slice(blob, len)); k++) {
+        uint8_t *p = blob + HEAD_BYTES + k * ENTRY_BYTES;
+
+        if (!named(hf_get_le16(p)))
+            hf_put_le32(p + 4, ID_NONE);
+    }
+}
+
 unsigned hf_acl_mode(const struct hf_acl *a)
 {
     return a->user << 6 | (a->has_mask ? a->mask : a->group) << 3 | a->other;
@@ -149,9 +159,7 @@ unsigned hf_acl_mode(const struct hf_acl *a)
 
 void hf_acl_set_mode(uint8_t *blob, size_t len, unsigned mode)
 {
-    size_t n = entries(hf_slice(blob, len));
-
-    for (size_t k = 0; k < n; k++) {
+    for (size_t k = 0; k < entries(hf_slice(blob, len)); k++) {
         uint8_t *p = blob + HEAD_BYTES + k * ENTRY_BYTES;
         uint16_t tag = hf_get_le16(p);
 

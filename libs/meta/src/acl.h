@@ -18,6 +18,8 @@ struct hf_acl {
 
 /* Checks an ACL and reads it. INVAL. */
 int hf_acl_parse(struct hf_slice blob, struct hf_acl *ret);
+/* Ids where they mean nothing get the value that the kernel gives them. */
+void hf_acl_normalize(uint8_t *blob, size_t len);
 /* The permission bits of the mode that goes with it. */
 unsigned hf_acl_mode(const struct hf_acl *a);
 /* Puts the owner's, the mask's and others' bits of a mode into a stored access ACL. */

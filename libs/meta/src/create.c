@@ -159,7 +159,7 @@ int hf_meta_op_create(struct hf_meta *m, struct hf_meta_op *op, const Hf__Create
         return create_existing(m, op, q, p, &d);
     if (r != HF_E_NOENT)
         return r;
-    r = hf_may(m, &dir.i, q->cred, HF_W);
+    r = hf_may(m, &dir.i, q->cred, HF_W | HF_X);
     if (r)
         return r;
     if (!op->may_grow || !d.cookie)

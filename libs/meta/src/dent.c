@@ -158,7 +158,7 @@ int hf_dir_may_add(struct hf_meta *m, struct hf_meta_op *op, const struct hf_ino
 
     if (r != HF_E_NOENT)
         return r ? r : HF_E_EXIST;
-    r = hf_may(m, dir, c, HF_W);
+    r = hf_may(m, dir, c, HF_W | HF_X); /* at once: an ACL may give them only one by one */
     if (r)
         return r;
     return op->may_grow && ret->cookie ? 0 : HF_E_NOSPC;

@@ -62,7 +62,7 @@ int hf_may_data(struct hf_meta *m, const struct hf_inode *i, const Hf__Cred *c, 
 int hf_may_remove(struct hf_meta *m, const struct hf_inode *dir, const struct hf_inode *victim,
                   const Hf__Cred *c)
 {
-    int r = hf_may(m, dir, c, HF_W);
+    int r = hf_may(m, dir, c, HF_W | HF_X);
 
     if (r)
         return r;

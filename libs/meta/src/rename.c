@@ -91,7 +91,8 @@ static int check_permissions(struct hf_meta *m, const struct rename *n, const Hf
     int r = hf_may_remove(m, &n->from.i, &n->src.i, c);
 
     if (r == 0)
-        r = n->replace ? hf_may_remove(m, &n->to->i, &n->dst.i, c) : hf_may(m, &n->to->i, c, HF_W);
+        r = n->replace ? hf_may_remove(m, &n->to->i, &n->dst.i, c)
+                       : hf_may(m, &n->to->i, c, HF_W | HF_X);
     if (r == 0 && n->is_dir && n->moves)
         r = hf_may(m, &n->src.i, c, HF_W); /* its ".." changes */
     return r;

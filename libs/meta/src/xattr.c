@@ -267,6 +267,7 @@ static int set_acl(struct hf_meta *m, struct hf_meta_op *op, struct hf_slice ful
                    struct hf_obj *o)
 {
     bool access = hf_xat_flag(n->ns, n->name) == HF_INO_ACL, store;
+    uint8_t *own = NULL;
     struct hf_xat_row row;
     struct hf_acl a;
     int r = hf_acl_parse(blob, &a);
@@ -279,8 +280,12 @@ static int set_acl(struct hf_meta *m, struct hf_meta_op *op, struct hf_slice ful
     r = hf_xat_find(m, &o->i, n->ns, n->name, &row, NULL);
     if (r || (a.blob.len == 0 && !row.found))
         return r;
-    if (store)
-        r = hf_xat_prepare(m, op, &o->i, n->ns, n->name, a.blob, &row);
+    if (store && !(own = hf_arena_dup(op->arena, a.blob.data, a.blob.len)))
+        return HF_E_NOMEM;
+    if (store) {
+        hf_acl_normalize(own, a.blob.len);
+        r = hf_xat_prepare(m, op, &o->i, n->ns, n->name, hf_slice(own, a.blob.len), &row);
+    }
     if (r == 0)
         r = event(op, &o->i, full, c);
     if (r == 0 && store)

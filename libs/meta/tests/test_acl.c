@@ -322,7 +322,10 @@ Test(acl, rule)
     cr_ok(t_chown(&w.s, &t_root, w.d, 1003, 1001));
     cr_ok(t_set_acl(&w.s, &t_root, w.d, T_ACL_ACCESS, "u::---,g::-w-,g:500:--x,m::rwx,o::---"));
     cr_assert_eq(t_access(&w.s, &t_u1, w.d), A_LOOKUP);
-    cr_status(t_create(&w.s, &t_u1, w.d, "new", 0600, NULL), 0);
+    cr_status(t_create(&w.s, &t_u1, w.d, "new", 0600, NULL), HF_E_ACCES);
+    cr_status(t_make(&w.s, &t_u1, w.d, "new", DIR_, 0700, NULL), HF_E_ACCES);
+    cr_status(t_remove(&w.s, &t_u1, w.d, "f", false), HF_E_ACCES);
+    cr_status(t_rename(&w.s, &t_u1, w.d, "f", w.d, "g"), HF_E_ACCES);
     world_close(&w);
 }
 
