@@ -14,7 +14,8 @@ build=(build-essential cmake ninja-build pkg-config ccache rpcsvc-proto
   librdkafka-dev libfuse3-dev libsqlite3-dev libssl-dev)
 test=(libcriterion-dev libnfs-dev libnfs-utils python3 git
   clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev cppcheck
-  nfs-ganesha nfs-ganesha-vfs rpcbind user-mode-linux nfs-common kmod iproute2 stress-ng fio unicode-data)
+  nfs-ganesha nfs-ganesha-vfs rpcbind user-mode-linux nfs-common kmod iproute2 stress-ng fio acl attr fuse3
+  unicode-data)
 
 case "${1:-build}" in
 build) want=("${build[@]}") ;;
