@@ -107,7 +107,8 @@ int hf_may(struct hf_meta *m, const struct hf_inode *i, const Hf__Cred *c, unsig
  * read. */
 int hf_may_data(struct hf_meta *m, const struct hf_inode *i, const Hf__Cred *c, unsigned bits,
                 bool owner_override);
-/* May the name of `victim` be taken out of `dir`: ACCES without w and x, PERM in a sticky directory. */
+/* May the name of `victim` be taken out of `dir`: ACCES without w and x, PERM in a sticky
+ * directory. */
 int hf_may_remove(struct hf_meta *m, const struct hf_inode *dir, const struct hf_inode *victim,
                   const Hf__Cred *c);
 /* Data was written by c: setuid and (with group execute) setgid go, unless c is root; and
