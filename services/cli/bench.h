@@ -14,6 +14,7 @@
  *   bench_hist.c  latency histograms
  *   bench_nfs.c   phases of a run
  *   cmd_bench.c   options and report
+ *   bench_native.c  the same for libholdfast, whole
  *
  * The XDR here is the generator's own and knows only what the mixes need; it shares no code with
  * the server that it measures.
@@ -26,6 +27,7 @@
 #include <stdint.h>
 #include <string.h>
 
+struct cli;
 struct event;
 struct event_base;
 
@@ -394,5 +396,10 @@ uint64_t bn_rand(uint64_t *state); /* splitmix64 */
 /* The whole run: connect, prepare, measure, clean up. 0; HF_E_CONNREFUSED and the like when the
  * server cannot be reached or not be prepared (a message is in `err`). */
 int bn_run(const struct bn_opts *o, struct bn_result *ret, char *err, size_t err_cap);
+
+/* ---- libholdfast (bench_native.c) ---- */
+
+/* The whole of `holdfast bench native`; argv[1] is "native". Returns an exit code. */
+int bn_native(const struct cli *cli, int argc, char **argv);
 
 #endif

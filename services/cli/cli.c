@@ -107,7 +107,7 @@ int cli_main(int argc, char **argv)
     if (c == NULL) {
         return cli_fail(CLI_USAGE, "no command '%s'; `holdfast help` lists them", argv[1]);
     }
-    if (cli_wants_help(argc - 1, argv + 1)) {
+    if (!c->own_help && cli_wants_help(argc - 1, argv + 1)) {
         (void)fputs(c->help, stdout);
         return CLI_OK;
     }

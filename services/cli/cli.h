@@ -28,6 +28,7 @@ struct cli_command {
     const char *help; /* the whole text of `holdfast NAME --help` */
     /* argv[0] is the command's name; global options are already taken out. */
     int (*run)(const struct cli *cli, int argc, char **argv);
+    bool own_help; /* it answers --help itself: it has several texts */
 };
 
 extern const struct cli_command cli_cmd_status;

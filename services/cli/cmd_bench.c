@@ -9,6 +9,7 @@
 
 static const char help_text[] =
     "usage: holdfast bench nfs HOST:PORT[/EXPORT] --mix MIX [OPTIONS]\n"
+    "       holdfast bench native --mix MIX [OPTIONS]      (see holdfast bench native --help)\n"
     "\n"
     "Loads any NFSv3 server (TCP, AUTH_SYS) and reports rate, latency and errors. EXPORT is /main\n"
     "if it is left out. Works in a directory of its own below the export and removes it "
@@ -162,7 +163,8 @@ static int parse(int argc, char **argv, struct bn_opts *o)
 
     if (argc < 2 || strcmp(argv[1], "nfs") != 0) {
         return cli_fail(CLI_USAGE,
-                        "what to measure? `holdfast bench nfs HOST:PORT/EXPORT --mix MIX`");
+                        "what to measure? `holdfast bench nfs HOST:PORT/EXPORT --mix MIX` or "
+                        "`holdfast bench native --mix MIX`");
     }
     for (int i = 2; i < argc; i++) {
         int took = take_number(argc, argv, &i, o);
@@ -298,8 +300,16 @@ static int run(const struct cli *cli, int argc, char **argv)
     struct bn_opts o = {.connections = 4, .depth = 8, .seconds = 10, .file_mib = 256, .seed = 1};
     struct bn_result *r;
     char err[512];
-    int rc = parse(argc, argv, &o);
+    int rc;
 
+    if (argc > 1 && strcmp(argv[1], "native") == 0) {
+        return bn_native(cli, argc, argv);
+    }
+    if (cli_wants_help(argc, argv)) {
+        (void)fputs(help_text, stdout);
+        return CLI_OK;
+    }
+    rc = parse(argc, argv, &o);
     if (rc != CLI_OK) {
         return rc;
     }
@@ -332,7 +342,8 @@ static int run(const struct cli *cli, int argc, char **argv)
 
 const struct cli_command cli_cmd_bench = {
     .name = "bench",
-    .summary = "measure an NFSv3 server",
+    .summary = "measure an NFSv3 server, or this file system without a gateway",
     .help = help_text,
     .run = run,
+    .own_help = true,
 };

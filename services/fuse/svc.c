@@ -34,6 +34,7 @@ static void op_init(void *user, struct fuse_conn_info *conn)
 
     conn->want = conn->capable & wanted;
     conn->max_write = FUSE_IO_MAX;
+    conn->max_read = FUSE_IO_MAX; /* as the mount option says */
     conn->max_readahead = conn->max_readahead < READAHEAD ? conn->max_readahead : READAHEAD;
     conn->max_background = BACKGROUND_MAX;
     conn->congestion_threshold = BACKGROUND_MAX / 4 * 3;
@@ -93,14 +94,15 @@ static int connect_fs(struct hf_fusesvc *s, char *err, size_t err_bytes)
 
 static int session_new(struct hf_fusesvc *s)
 {
+    bool root = geteuid() == 0; /* others may not say it, and libfuse's default is the other */
     char options[256];
     char program[] = "holdfast-fuse", dash_o[] = "-o";
     char *argv[] = {program, dash_o, options};
     struct fuse_args args = FUSE_ARGS_INIT(3, argv);
 
     (void)snprintf(options, sizeof(options),
-                   "fsname=holdfast,subtype=holdfast,default_permissions,max_read=%u%s%s",
-                   FUSE_IO_MAX, s->opts.allow_other ? ",allow_other" : "",
+                   "fsname=holdfast,subtype=holdfast,default_permissions,max_read=%u%s%s%s",
+                   FUSE_IO_MAX, root ? ",suid,dev" : "", s->opts.allow_other ? ",allow_other" : "",
                    s->opts.read_only ? ",ro" : "");
     s->session = fuse_session_new(&args, &fuse_ops, sizeof(fuse_ops), s);
     fuse_opt_free_args(&args);
@@ -124,7 +126,7 @@ static int wait_inited(struct hf_fusesvc *s)
     pthread_mutex_lock(&s->lock);
     while (!s->inited && rc == 0 && atomic_load(&s->running))
         rc = pthread_cond_timedwait(&s->changed, &s->lock, &until);
-    rc = s->inited ? 0 : HF_E_TIMEDOUT;
+    rc = s->inited && atomic_load(&s->running) ? 0 : HF_E_TIMEDOUT;
     pthread_mutex_unlock(&s->lock);
     return rc;
 }
@@ -225,4 +227,39 @@ void hf_fusesvc_free(struct hf_fusesvc *s)
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
     free(s);
+}
+
+/* ---- figures ---- */
+
+bool hf_fusesvc_serving(const struct hf_fusesvc *s)
+{
+    return atomic_load(&s->running) > 0;
+}
+
+void hf_fusesvc_counters(const struct hf_fusesvc *s,
+                         void (*fn)(void *arg, const char *name, uint64_t value), void *arg)
+{
+    struct hf_fs_stats st = {.struct_size = sizeof(st)};
+
+    hf_fs_stats(s->fs, &st);
+    fn(arg, "holdfast_fuse_calls_total", st.calls);
+    fn(arg, "holdfast_fuse_calls", st.calls_in_flight);
+    fn(arg, "holdfast_fuse_open_files", st.open_files);
+    fn(arg, "holdfast_fuse_dirty_bytes", st.dirty_bytes);
+    fn(arg, "holdfast_fuse_readahead_bytes", st.readahead_bytes);
+    fn(arg, "holdfast_fuse_read_bytes_total", st.read_bytes);
+    fn(arg, "holdfast_fuse_write_bytes_total", st.write_bytes);
+    fn(arg, "holdfast_fuse_write_errors_total", st.write_errors);
+    fn(arg, "holdfast_fuse_cache_hits_total", st.cache_hits);
+}
+
+void hf_fusesvc_limits(const struct hf_fusesvc *s,
+                       void (*fn)(void *arg, const char *name, uint64_t used, uint64_t max),
+                       void *arg)
+{
+    struct hf_fs_stats st = {.struct_size = sizeof(st)};
+
+    hf_fs_stats(s->fs, &st);
+    fn(arg, "dirty bytes", st.dirty_bytes, s->opts.dirty_max_bytes);
+    fn(arg, "read ahead bytes", st.readahead_bytes, s->opts.readahead_max_bytes);
 }

@@ -175,6 +175,7 @@ static int start_meta(struct hf_node *n, char *err, size_t err_bytes)
                                   .threads = (unsigned)c->meta_threads,
                                   .listen = listen,
                                   .nlisten = n->fsck ? 1 : 2,
+                                  .map_url = n->plan.meta_urls,
                                   .limits = HF_RPC_LIMITS_OF(c),
                                   .map = &n->plan.map,
                                   .checkpoint_changes = c->meta_checkpoint_changes,
@@ -212,6 +213,36 @@ static int start_nfs(struct hf_node *n, char *err, size_t err_bytes)
         &n->nfs, err, err_bytes);
 }
 
+static void on_unmounted(void *arg)
+{
+    struct hf_node *n = arg;
+
+    hf_log(n->log, HF_WARN, "node", "%s was unmounted by somebody else", n->keys.fuse_mount);
+}
+
+static int start_fuse(struct hf_node *n, char *err, size_t err_bytes)
+{
+    const struct node_conf *c = &n->keys;
+
+    return hf_fusesvc_new(&(struct hf_fusesvc_opts){.env = n->env,
+                                                    .log = n->log,
+                                                    .meta_url = n->plan.meta_inproc_0,
+                                                    .mountpoint = c->fuse_mount,
+                                                    .subdir = c->fuse_subdir,
+                                                    .read_only = c->fuse_read_only,
+                                                    .allow_other = c->fuse_allow_other,
+                                                    .threads = (unsigned)c->fuse_threads,
+                                                    .attr_timeout_ms = c->fuse_attr_timeout,
+                                                    .entry_timeout_ms = c->fuse_entry_timeout,
+                                                    .negative_timeout_ms = c->fuse_negative_timeout,
+                                                    .timeout_ms = c->fuse_timeout,
+                                                    .dirty_max_bytes = c->fuse_dirty_max,
+                                                    .readahead_max_bytes = c->fuse_readahead_max,
+                                                    .ended = on_unmounted,
+                                                    .arg = n},
+                          &n->fuse, err, err_bytes);
+}
+
 static int start_roles(struct hf_node *n, char *err, size_t err_bytes)
 {
     int rc = start_segment(n, err, err_bytes);
@@ -220,6 +251,8 @@ static int start_roles(struct hf_node *n, char *err, size_t err_bytes)
         rc = start_meta(n, err, err_bytes);
     if (rc == 0 && n->plan.nfs && !n->fsck)
         rc = start_nfs(n, err, err_bytes);
+    if (rc == 0 && n->keys.fuse_mount[0] && !n->fsck)
+        rc = start_fuse(n, err, err_bytes);
     if (rc == 0 && !n->fsck)
         rc = node_admin_start(n, err, err_bytes);
     return rc;
@@ -362,6 +395,7 @@ void hf_node_free(struct hf_node *n)
     if (!n)
         return;
     node_admin_stop(n);
+    hf_fusesvc_free(n->fuse);
     if (n->nfs)
         hf_nfssvc_free(n->nfs);
     if (n->meta)

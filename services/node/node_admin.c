@@ -69,8 +69,8 @@ static Hf__NodeRole *add_role(struct hf_arena *a, char *name, char *state, struc
 
 static size_t fill_roles(struct hf_node *n, struct hf_arena *a, Hf__NodeRole **roles)
 {
-    static char meta[] = "meta", segment[] = "segment", nfs[] = "nfs", serving[] = "serving",
-                starting[] = "starting";
+    static char meta[] = "meta", segment[] = "segment", nfs[] = "nfs", fuse[] = "fuse",
+                serving[] = "serving", starting[] = "starting", ended[] = "unmounted";
     struct role_list *l;
     size_t count = 0;
 
@@ -90,6 +90,12 @@ static size_t fill_roles(struct hf_node *n, struct hf_arena *a, Hf__NodeRole **r
         hf_nfssvc_limits(n->nfs, add_limit, l);
         count++;
     }
+    if (n->fuse &&
+        (roles[count] = add_role(a, fuse, hf_fusesvc_serving(n->fuse) ? serving : ended, &l))) {
+        hf_fusesvc_counters(n->fuse, add_counter, l);
+        hf_fusesvc_limits(n->fuse, add_limit, l);
+        count++;
+    }
     return count;
 }
 
@@ -100,7 +106,7 @@ static void on_status(Hf__Node_Service *impl, const Hf__NodeStatusReq *in,
     struct hf_node *n = hf_container_of(impl, struct hf_node, admin);
     struct hf_rpc_req *req = data;
     Hf__NodeStatusRep rep = HF__NODE_STATUS_REP__INIT;
-    Hf__NodeRole *roles[3];
+    Hf__NodeRole *roles[4];
     char *urls[1] = {n->plan.segment_ipc};
     char *meta_url = hf_arena_strdup(req->arena, n->plan.meta_ipc);
     char *at = meta_url ? strstr(meta_url, "%u") : NULL;

@@ -23,6 +23,7 @@ const struct hf_conf_key node_conf_keys[] = {
 #define X(section, key, kind, type, def, min, max, help)                                           \
     {#section, #key, HF_CONF_##kind, def,                                                          \
      min,      max,  help,           offsetof(struct node_conf, section##_##key)},
+#include "../fuse/conf.def"
 #include "../meta/conf.def"
 #include "../nfs/conf.def"
 #include "../segment/conf.def"
@@ -95,6 +96,11 @@ static int paths(struct node_plan *p, struct hf_arena *a, char *err, size_t err_
     p->admin_ipc = join(a, "ipc://%s/run/admin.sock%s", p->dir, "");
     if (!p->meta_dir || !p->segment_dir || !p->run_dir || !p->meta_inproc || !p->meta_inproc_0 ||
         !p->segment_inproc || !p->meta_ipc || !p->segment_ipc || !p->admin_ipc)
+        return HF_E_NOMEM;
+    /* What the cluster map says: native clients are in other processes. */
+    p->meta_urls = join(a, "%s %s", p->meta_inproc, p->meta_ipc);
+    p->segment_urls = join(a, "%s %s", p->segment_inproc, p->segment_ipc);
+    if (!p->meta_urls || !p->segment_urls)
         return HF_E_NOMEM;
     if (strlen(p->segment_ipc) - strlen("ipc://") >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
         (void)snprintf(
@@ -230,7 +236,7 @@ static int add_pool(struct node_plan *p, const char *item, struct hf_arena *a, c
         hf__segment_entry__init(seg);
         seg->id = p->nsegments + 1;
         seg->pool = pool->id;
-        seg->url = p->segment_inproc;
+        seg->url = p->segment_urls;
         p->segments[p->nsegments++] = (struct node_pool_segment){.id = seg->id, .spec = backend};
         p->map.segments[p->map.n_segments++] = seg;
     }

@@ -18,6 +18,7 @@
 
 struct node_conf {
 #define X(section, key, kind, type, def, min, max, help) type section##_##key;
+#include "../fuse/conf.def"
 #include "../meta/conf.def"
 #include "../nfs/conf.def"
 #include "../segment/conf.def"
@@ -42,6 +43,7 @@ struct node_plan {
     char *meta_inproc_0; /* the same of thread 0 */
     char *meta_ipc;
     char *segment_inproc, *segment_ipc, *admin_ipc;
+    char *meta_urls, *segment_urls; /* what the cluster map says: inproc, and ipc for others */
     char *plugins;
     enum hf_level level;
     bool meta, segment, nfs;

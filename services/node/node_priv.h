@@ -7,6 +7,7 @@
 
 #include "holdfast/fault.h"
 #include "holdfast/rpc.h"
+#include "holdfast/svc_fuse.h"
 #include "holdfast/svc_meta.h"
 #include "holdfast/svc_nfs.h"
 #include "holdfast/svc_node.h"
@@ -28,6 +29,7 @@ struct hf_node {
     struct hf_segsvc *segment;
     struct hf_metasvc *meta;
     struct hf_nfssvc *nfs;
+    struct hf_fusesvc *fuse;
     struct hf_loop *admin_loop;
     struct hf_rpc_server *admin_server;
     Hf__Node_Service admin;

@@ -40,6 +40,15 @@ struct hf_fusesvc_opts {
 /* Mounts; returns when requests are served. err: one line. */
 int hf_fusesvc_new(const struct hf_fusesvc_opts *o, struct hf_fusesvc **ret, char *err,
                    size_t err_bytes);
+/* False once the mount has ended. Any thread. */
+bool hf_fusesvc_serving(const struct hf_fusesvc *s);
+/* Name and value of each counter. Any thread. */
+void hf_fusesvc_counters(const struct hf_fusesvc *s,
+                         void (*fn)(void *arg, const char *name, uint64_t value), void *arg);
+/* What fills up: name, used, allowed. Any thread. */
+void hf_fusesvc_limits(const struct hf_fusesvc *s,
+                       void (*fn)(void *arg, const char *name, uint64_t used, uint64_t max),
+                       void *arg);
 /* Unmounts, writes what is buffered, and ends the threads. */
 void hf_fusesvc_free(struct hf_fusesvc *s);
 
