@@ -107,8 +107,8 @@ static int arrange(struct process *p, int argc, char **argv, char **out, int roo
     for (int i = 1; i < argc && rc == 0; i++) {
         if (strcmp(argv[i], "-o") == 0 && i + 1 < argc)
             rc = take_options(p, argv[++i], out, &n, room - 4);
-        else if (argv[i][0] != '-' && nwords < 1 && (i == argc - 1 || argv[i + 1][0] == '-'))
-            words[nwords++] = argv[i];
+        else if (argv[i][0] != '-' && nwords < 1 && (i == 1 || i == argc - 1))
+            words[nwords++] = argv[i]; /* elsewhere it is the value of a flag */
         else if (n < room - 4)
             out[n++] = argv[i];
         else
