@@ -112,11 +112,14 @@ void hf_metasvc_counters(const struct hf_metasvc *s,
 static char *format_url(struct hf_metasvc *s, const char *pattern, unsigned thread)
 {
     struct hf_buf b = {0};
-    const char *at = strstr(pattern, "%u");
+    const char *at;
     char *url = NULL;
-    int rc = at ? hf_buf_printf(&b, "%.*s%u%s", (int)(at - pattern), pattern, thread, at + 2)
-                : hf_buf_printf(&b, "%s", pattern);
+    int rc = 0;
 
+    for (; rc == 0 && (at = strstr(pattern, "%u")) != NULL; pattern = at + 2)
+        rc = hf_buf_printf(&b, "%.*s%u", (int)(at - pattern), pattern, thread);
+    if (rc == 0)
+        rc = hf_buf_printf(&b, "%s", pattern);
     if (rc == 0)
         url = hf_arena_strdup(&s->strings, (const char *)b.data);
     hf_buf_fini(&b);
@@ -219,7 +222,8 @@ static int copy_map(struct hf_metasvc *s, const Hf__MapGetRep *map)
     for (uint32_t i = 0; i < map->shard_count; i++) {
         hf__shard_entry__init(&entries[i]);
         entries[i].shard = i;
-        entries[i].url = format_url(s, s->opts.listen[0], i % s->nthreads);
+        entries[i].url = format_url(s, s->opts.map_url ? s->opts.map_url : s->opts.listen[0],
+                                    i % s->nthreads);
         ptrs[i] = &entries[i];
         if (!entries[i].url)
             return HF_E_NOMEM;

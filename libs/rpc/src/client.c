@@ -463,11 +463,12 @@ static void on_down(void *arg, uint64_t peer)
 
 static const struct hf_tr_events client_events = {on_up, on_down, on_recv};
 
-int hf_rpc_client_new(struct hf_loop *loop, const char *url, const struct hf_rpc_client_opts *opts,
+int hf_rpc_client_new(struct hf_loop *loop, const char *urls, const struct hf_rpc_client_opts *opts,
                       struct hf_rpc_client **ret)
 {
     struct hf_rpc_client *c;
-    int rc = hf_rpc_url_check(url, hf_env_is_sim(hf_loop_env(loop)), opts && opts->insecure);
+    char url[256];
+    int rc = hf_rpc_url_pick(loop, urls, opts && opts->insecure, url, sizeof(url));
 
     if (rc)
         return rc;

@@ -83,6 +83,9 @@ int hf_tr_sim_open(struct hf_loop *loop, bool server, const struct hf_tr_events 
 int hf_tr_inproc_open(struct hf_loop *loop, bool server, const struct hf_tr_events *ev, void *arg,
                       struct hf_tr **ret);
 
+/* Whether somebody of this env listens there now. */
+bool hf_tr_inproc_served(struct hf_env *env, const char *url);
+
 enum hf_tr_kind { HF_TR_NNG, HF_TR_INPROC, HF_TR_SIM, HF_TR_KINDS };
 /* The transport of a URL that hf_rpc_url_check has passed. */
 enum hf_tr_kind hf_tr_kind(const char *url);
@@ -92,5 +95,8 @@ int hf_tr_open(enum hf_tr_kind kind, struct hf_loop *loop, bool server,
 /* url.c: INVAL for a URL that the env's transports do not speak, PERM for plain tcp beyond
  * loopback. */
 int hf_rpc_url_check(const char *url, bool sim, bool insecure);
+/* Of several URLs of one server, with spaces between them, the first that can be used from here:
+ * inproc names that nobody serves are passed over. Every one must pass the check. */
+int hf_rpc_url_pick(struct hf_loop *loop, const char *urls, bool insecure, char *ret, size_t size);
 
 #endif

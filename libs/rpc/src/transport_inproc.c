@@ -398,3 +398,16 @@ int hf_tr_inproc_open(struct hf_loop *loop, bool server, const struct hf_tr_even
     *ret = &t->base;
     return 0;
 }
+
+bool hf_tr_inproc_served(struct hf_env *env, const char *url)
+{
+    struct in_net *n = hf_env_net(env);
+    bool served;
+
+    if (!n)
+        return false;
+    net_lock(n);
+    served = net_find(n, url) != NULL;
+    net_unlock(n);
+    return served;
+}

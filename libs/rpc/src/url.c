@@ -63,3 +63,33 @@ int hf_rpc_url_check(const char *url, bool sim, bool insecure)
         return HF_E_INVAL;
     return insecure || is_loopback(host) ? 0 : HF_E_PERM;
 }
+
+static bool usable(struct hf_loop *loop, const char *url)
+{
+    return hf_tr_kind(url) != HF_TR_INPROC || hf_tr_inproc_served(hf_loop_env(loop), url);
+}
+
+int hf_rpc_url_pick(struct hf_loop *loop, const char *urls, bool insecure, char *ret, size_t size)
+{
+    bool sim = hf_env_is_sim(hf_loop_env(loop)), picked = false, any = false;
+    char url[URL_MAX];
+
+    while (*(urls += strspn(urls, " "))) {
+        size_t n = strcspn(urls, " ");
+        int rc;
+
+        if (n >= sizeof(url) || n >= size)
+            return HF_E_INVAL;
+        memcpy(url, urls, n);
+        url[n] = '\0';
+        urls += n;
+        rc = hf_rpc_url_check(url, sim, insecure);
+        if (rc)
+            return rc;
+        if (!any || (!picked && usable(loop, url)))
+            memcpy(ret, url, n + 1);
+        picked |= usable(loop, url);
+        any = true;
+    }
+    return any ? 0 : HF_E_INVAL;
+}

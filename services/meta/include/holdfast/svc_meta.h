@@ -29,9 +29,11 @@ struct hf_metasvc_opts {
     const char *dir;          /* holds shards/NNNNN/ and wal/ */
     unsigned threads;         /* 0 = 1 */
     /* Each thread's RPC server listens on every URL of this list; "%u" in it becomes the thread's
-     * number. The first one of thread t is what the cluster map says of its shards. */
+     * number. The first one of thread t is what the cluster map says of its shards, or map_url if
+     * that is set: several URLs with spaces between them. */
     const char *const *listen;
     unsigned nlisten;
+    const char *map_url;
     bool insecure;               /* plain tcp beyond loopback */
     struct hf_rpc_limits limits; /* of each thread's server */
     /* What a new file system is made of, and where pools and segments are reachable at this start
