@@ -8,9 +8,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "expire.h"
 #include "holdfast/assert.h"
 #include "holdfast/err.h"
 #include "holdfast/wire/segment.pb-c.h"
+#include "shard_batch.h"
 #include "svc_priv.h"
 
 #define GC_TICK_NS     (500 * HF_NS_PER_MS)
@@ -22,6 +24,7 @@ struct gc_job {
     struct gc *gc;
     struct shard *shard;
     bool active;
+    struct expire expire;
     struct hf_meta_gc entry;
     uint32_t column; /* index into entry.segments */
     uint32_t next;   /* chunk index, a multiple of nsegments plus column */
@@ -155,7 +158,7 @@ static void job_start(struct gc_job *j)
         return;
     hf_store_seen_reset(s->store);
     rc = hf_meta_gc_next(s->meta, NULL, hf_env_wall_ns(s->conf.env), &j->entry);
-    if (rc)
+    if (batch_broken(s) || rc)
         return;
     if (!shard_seen_durable(s)) {
         hf_timer_set(&j->gc->tick, 5 * HF_NS_PER_MS);
@@ -174,8 +177,10 @@ static void on_tick(struct hf_timer *timer)
     if (g->t->stopping)
         return;
     hf_timer_set(timer, GC_TICK_NS);
-    for (unsigned i = 0; i < g->njobs; i++)
+    for (unsigned i = 0; i < g->njobs; i++) {
+        expire_step(g->jobs[i].shard, &g->jobs[i].expire);
         job_start(&g->jobs[i]);
+    }
 }
 
 /* ---- how full segments are ---- */

@@ -4,9 +4,10 @@
  *
  * Pass 1 reads the inodes into a hash map (one small node each: memory grows with the number of
  * inodes), pass 2 the names, in directory and cookie order, counting them at the objects they name;
- * pass 3 the inline content, pass 4 the garbage. At the end every node must have what its inode
- * says. Directories are reachable if the chain of directories that hold their names ends at the
- * root; a chain that does not is reported once, at the first directory of it that is not reachable.
+ * pass 3 the inline content, pass 4 the garbage, then opens and what only they hold. At the end
+ * every node must have what its inode says. Directories are reachable if the chain of directories
+ * that hold their names ends at the root; a chain that does not is reported once, at the first
+ * directory of it that is not reachable.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "fold.h"
 #include "holdfast/arena.h"
 #include "holdfast/assert.h"
+#include "holdfast/endian.h"
 #include "holdfast/map.h"
 #include "meta_priv.h"
 
@@ -26,6 +28,7 @@ struct node {
     uint32_t nlink, names, subdirs;
     uint8_t type, kind, reach;
     bool has_content, content_seen, parent_seen;
+    bool orphan; /* has a row in table orph */
 };
 
 struct check {
@@ -197,6 +200,35 @@ static int on_gc(void *arg, struct hf_slice key, struct hf_slice val)
     return 0;
 }
 
+/* ---- opens and orphans ---- */
+
+static int on_orph(void *arg, struct hf_slice key, struct hf_slice val)
+{
+    struct check *k = arg;
+    uint64_t ino = key.len == 8 ? hf_get_be64(key.data) : 0;
+    struct node *n = node_get(k, ino);
+
+    (void)val;
+    if (!n || n->type == HF__FILE_TYPE__FT_DIR)
+        problem(k, "orphan", ino, "a row for an object that does not exist, or is a directory");
+    else
+        n->orphan = true;
+    return 0;
+}
+
+static int on_opn(void *arg, struct hf_slice key, struct hf_slice val)
+{
+    const uint8_t *p = key.data;
+    struct check *k = arg;
+    bool index = key.len == 17 && p[0] == 0xff;
+    uint64_t ino = index ? hf_get_be64(p + 9) : key.len == 16 ? hf_get_be64(p) : 0;
+
+    (void)val;
+    if (!node_get(k, ino))
+        problem(k, "open", ino, "an open of an object that does not exist");
+    return 0;
+}
+
 /* ---- the sums ---- */
 
 static void check_counts(struct check *k, const struct node *n, bool root)
@@ -207,7 +239,11 @@ static void check_counts(struct check *k, const struct node *n, bool root)
 
     if (dir && !root && n->names > 1)
         problem(k, "nlink", n->ino, "a directory with more than one name");
-    if (!dir && n->names == 0)
+    if (!dir && n->orphan && (n->names || n->nlink))
+        problem(k, "orphan", n->ino, "counted as without names, and has some");
+    else if (!dir && n->names == 0 && n->nlink == 0 && !n->orphan)
+        problem(k, "orphan", n->ino, "without names, and nobody would remove it");
+    else if (!dir && n->names == 0 && !n->orphan)
         problem(k, "unreachable", n->ino, "no name leads here");
     else if (n->nlink != want) {
         (void)snprintf(text, sizeof(text), "link count is %u, should be %llu", n->nlink,
@@ -296,6 +332,10 @@ int hf_meta_check(struct hf_store_snap *snap, struct hf_meta_check *c)
         r = hf_store_snap_scan(snap, HF_T_DATA, start, on_data, &k);
     if (r == 0)
         r = hf_store_snap_scan(snap, HF_T_GC, start, on_gc, &k);
+    if (r == 0)
+        r = hf_store_snap_scan(snap, HF_T_ORPH, start, on_orph, &k);
+    if (r == 0)
+        r = hf_store_snap_scan(snap, HF_T_OPN, start, on_opn, &k);
     if (r == 0)
         r = hf_check_xattrs(snap, k.cookie_key, c);
     if (r == 0)

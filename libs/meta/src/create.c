@@ -102,14 +102,48 @@ static int create_new(struct hf_meta *m, struct hf_meta_op *op, const Hf__Create
         o.i.size = s->size;
     op->event.size = o.i.size;
     p->created = true;
-    return commit_new(m, op, dir, &o, d, hf_name(&q->name), &h);
+    r = commit_new(m, op, dir, &o, d, hf_name(&q->name), &h);
+    return r || !q->open || !op->session ? r : hf_open_put(m, o.i.ino, op->session);
+}
+
+static int truncate_existing(struct hf_meta *m, struct hf_meta_op *op, const Hf__CreateReq *q,
+                             Hf__CreateRep *p, struct hf_obj *o)
+{
+    struct hf_resize z;
+    int r = hf_size_check(&o->i, q->set->size);
+
+    if (r == 0)
+        r = hf_may_data(m, &o->i, q->cred, HF_W, !q->open);
+    if (r == 0)
+        r = hf_size_prepare(m, op, o, q->set->size, &z, &p->layout);
+    if (r == 0)
+        r = hf_event(op, HF__EVENT_OP__EV_TRUNCATE, &o->i, o->i.parent, hf_name(&q->name), q->cred);
+    if (r == 0)
+        r = hf_size_apply(m, op, &o->i, q->cred, &z, &p->layout);
+    if (r)
+        return r;
+    hf_touch(&o->i, op->now_ns, true);
+    return hf_obj_save(m, o);
+}
+
+/* As in OPEN: nobody waits for it. */
+static int hold_existing(struct hf_meta *m, struct hf_meta_op *op, const struct hf_obj *o,
+                         const Hf__Cred *cred)
+{
+    int r = 0;
+
+    if (op->event.op == HF__EVENT_OP__EV_NONE) {
+        op->lazy = true;
+        r = hf_event(op, HF__EVENT_OP__EV_SYSTEM, &o->i, 0, hf_slice(NULL, 0), cred);
+    }
+    hf_store_untracked(m->store, true);
+    return r ? r : hf_open_put(m, o->i.ino, op->session);
 }
 
 /* The name is taken. */
 static int create_existing(struct hf_meta *m, struct hf_meta_op *op, const Hf__CreateReq *q,
                            Hf__CreateRep *p, const struct hf_dent *d)
 {
-    struct hf_resize z;
     Hf__Attr *attr;
     struct hf_obj o;
     int r;
@@ -126,21 +160,14 @@ static int create_existing(struct hf_meta *m, struct hf_meta_op *op, const Hf__C
         return 0;
     }
     p->obj = attr;
-    if (!q->set || !q->set->set_size)
-        return 0;
-    r = hf_size_check(&o.i, q->set->size);
-    if (r == 0)
-        r = hf_may_data(m, &o.i, q->cred, HF_W, true);
-    if (r == 0)
-        r = hf_size_prepare(m, op, &o, q->set->size, &z, &p->layout);
-    if (r == 0)
-        r = hf_event(op, HF__EVENT_OP__EV_TRUNCATE, &o.i, o.i.parent, hf_name(&q->name), q->cred);
-    if (r == 0)
-        r = hf_size_apply(m, op, &o.i, q->cred, &z, &p->layout);
-    if (r)
-        return r;
-    hf_touch(&o.i, op->now_ns, true);
-    return hf_obj_save(m, &o);
+    if (q->open) {
+        r = hf_open_check(m, &o.i, q->cred, q->want);
+        if (r)
+            return r;
+    }
+    if (q->set && q->set->set_size)
+        r = truncate_existing(m, op, q, p, &o);
+    return r || !q->open || !op->session ? r : hold_existing(m, op, &o, q->cred);
 }
 
 int hf_meta_op_create(struct hf_meta *m, struct hf_meta_op *op, const Hf__CreateReq *q,

@@ -305,7 +305,7 @@ size_t hf_sess_encode(const struct hf_sess *s, uint8_t out[HF_SESS_VALUE_MAX])
 {
     HF_ASSERT(s->client.len <= HF_CLIENT_NAME_MAX);
     out[OFF(hf_sess_disk, version)] = HF_VALUE_VERSION;
-    out[OFF(hf_sess_disk, pad)] = 0;
+    out[OFF(hf_sess_disk, flags)] = s->flags;
     hf_put_le16(out + OFF(hf_sess_disk, client_len), (uint16_t)s->client.len);
     hf_put_le32(out + OFF(hf_sess_disk, nslots), s->nslots);
     hf_put_le64(out + OFF(hf_sess_disk, opened_ns), (uint64_t)s->opened_ns);
@@ -324,6 +324,7 @@ int hf_sess_decode(struct hf_slice val, struct hf_sess *ret)
         hf_get_le16(p + OFF(hf_sess_disk, client_len)) != val.len - head ||
         hf_get_le32(p + OFF(hf_sess_disk, nslots)) > HF_SESS_SLOTS_MAX)
         return HF_E_CORRUPT;
+    ret->flags = p[OFF(hf_sess_disk, flags)];
     ret->nslots = hf_get_le32(p + OFF(hf_sess_disk, nslots));
     ret->opened_ns = (int64_t)hf_get_le64(p + OFF(hf_sess_disk, opened_ns));
     ret->seen_ns = (int64_t)hf_get_le64(p + OFF(hf_sess_disk, seen_ns));

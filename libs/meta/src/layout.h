@@ -55,7 +55,7 @@
     X(XAT, "xat")   /*      ino8 ns1 hash8 E4     struct hf_xat_disk name value */                 \
     X(SESS, "sess") /*      session8              struct hf_sess_disk client */                    \
     X(SLOT, "slot") /*      session8 slot2        struct hf_slot_disk reply */                     \
-    X(OPN, "opn")   /*      ino8 owner..          opens */                                         \
+    X(OPN, "opn")   /*      ino8 session8, and ff session8 ino8: opens */                          \
     X(LK, "lk")     /*      ino8 owner..          locks, leases */                                 \
     X(PREP, "prep") /*      tx16                  prepared part of a transaction */                \
     X(TX, "tx")     /*      tx16                  coordinated transaction */                       \
@@ -135,7 +135,7 @@ struct hf_data_disk {
     uint32_t len;
 };
 struct hf_sess_disk {
-    uint8_t version, pad;
+    uint8_t version, flags;
     uint16_t client_len;
     uint32_t nslots;
     int64_t opened_ns, seen_ns;
@@ -330,7 +330,10 @@ int hf_dent_decode(struct hf_slice val, struct hf_dentry *ret);
 void hf_data_encode_head(uint32_t len, uint8_t *out);
 int hf_data_decode(struct hf_slice val, struct hf_slice *ret_content);
 
+#define HF_SESS_OPENS 1u /* holds opens, and opens them again after a restart of the shard */
+#define HF_SESS_LOST  2u /* its opens have been dropped since it renewed itself */
 struct hf_sess {
+    uint8_t flags;
     uint32_t nslots;
     int64_t opened_ns, seen_ns;
     struct hf_slice client;

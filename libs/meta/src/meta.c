@@ -20,6 +20,8 @@ static struct hf_meta *op_begin(Hf__Meta_Service *s, struct hf_meta_op *op)
     struct hf_meta *m = (struct hf_meta *)s;
 
     m->now_ns = op->now_ns;
+    if (!m->started_ns)
+        m->started_ns = op->now_ns;
     op->status = HF_E_NOMEM;
     op->reply_bulk = hf_slice(NULL, 0);
     op->lazy = false;
@@ -166,6 +168,11 @@ int hf_meta_open(const struct hf_meta_opts *o, struct hf_meta **ret)
     m->noatime = o->noatime;
     memcpy(m->cookie_key, row.cookie_key, sizeof(m->cookie_key));
     m->next_local = m->end_local = next;
+    r = hf_session_any_opens(m, &m->grace);
+    if (r) {
+        free(m);
+        return r;
+    }
     *ret = m;
     return 0;
 }
@@ -175,6 +182,7 @@ void hf_meta_free(struct hf_meta *m)
     if (!m)
         return;
     hf_place_fini(&m->place);
+    hf_appends_fini(m);
     free(m);
 }
 

@@ -13,6 +13,7 @@
 #define HOLDFAST_META_PRIV_H
 
 #include "holdfast/err.h"
+#include "holdfast/map.h"
 #include "holdfast/meta.h"
 #include "layout.h"
 
@@ -47,7 +48,10 @@ struct hf_meta {
     int64_t now_ns;                 /* of the latest operation; ages sessions */
     uint64_t seen_session;          /* the session of the latest slot check, 0: none */
     int64_t seen_ns;                /* and when its row says it was seen */
+    int64_t started_ns; /* of the first operation since the shard was opened; 0: none yet */
+    bool grace;         /* sessions have opens that the log may not tell of: see open.c */
     struct hf_place place;
+    struct hf_map appends; /* ino -> append to chunks under way (write.c) */
 };
 
 #define X(name, Name)                                                                              \
@@ -64,6 +68,9 @@ struct hf_obj {
     Hf__Attr *attr;
 };
 
+/* Loads (ino, gen), also if no name leads to it and nobody has it open (any more). */
+int hf_obj_load_orphan(struct hf_meta *m, struct hf_meta_op *op, uint64_t ino, uint32_t gen,
+                       struct hf_obj *o, Hf__Attr **ret_attr);
 /* Loads (ino, gen) and puts its attributes into *ret_attr. STALE, NOMEM, CORRUPT. */
 int hf_obj_load(struct hf_meta *m, struct hf_meta_op *op, uint64_t ino, uint32_t gen,
                 struct hf_obj *o, Hf__Attr **ret_attr);
@@ -170,6 +177,8 @@ int hf_data_del(struct hf_meta *m, uint64_t ino);
 int hf_place_set(struct hf_place *p, const Hf__MapGetRep *map);
 void hf_place_fini(struct hf_place *p);
 void hf_place_set_free(struct hf_place *p, uint32_t segment, uint64_t free_bytes);
+/* Free bytes of the pool that new files go to; ~0 while a segment has not told. */
+uint64_t hf_place_free(const struct hf_place *p);
 /* Chooses segments for a new file: pool, chunk_bytes, nsegs, segs; the rest is zeroed. prefer: for
  * HF_ALLOC_LOCAL, in order of preference; unknown ones are ignored. NOSPC if there are none. */
 int hf_place_pick(struct hf_place *p, enum hf_alloc how, const uint32_t *prefer, size_t nprefer,
@@ -204,8 +213,32 @@ int hf_gc_unput(struct hf_meta *m, uint64_t ino, const struct hf_layout *l);
  * its chunks may be going. fence stays 0. */
 int hf_gc_claim(struct hf_meta *m, uint64_t ino, uint32_t gen, int64_t now_ns,
                 struct hf_layout *ret);
+/* The object goes, with all that belongs to it. */
+int hf_obj_del(struct hf_meta *m, const struct hf_inode *i, int64_t now_ns);
 /* One link less, at the time of the operation; with the last one the object goes. Saves. */
 int hf_obj_unlink(struct hf_meta *m, struct hf_meta_op *op, struct hf_obj *o, uint64_t dir);
+
+void hf_appends_fini(struct hf_meta *m);
+
+/* ---- opens and sessions (open.c, session.c) ---- */
+
+/* Somebody has the object open: 0, or NOENT. */
+int hf_open_any(struct hf_meta *m, uint64_t ino);
+int hf_open_put(struct hf_meta *m, uint64_t ino, uint64_t session);
+/* May c open the object for `want` (R, W, X). ISDIR, ACCES. */
+int hf_open_check(struct hf_meta *m, const struct hf_inode *i, const Hf__Cred *c, uint32_t want);
+/* The last name has gone while the object is open. Saves. */
+int hf_open_orphan(struct hf_meta *m, struct hf_meta_op *op, struct hf_obj *o);
+/* Up to max opens of a session end. */
+int hf_opens_drop(struct hf_meta *m, uint64_t session, int64_t now_ns, unsigned max,
+                  unsigned *ret_n);
+/* It is not known, or has not renewed itself in time. */
+bool hf_session_late(struct hf_meta *m, uint64_t session, int64_t now_ns);
+int hf_session_lose_opens(struct hf_meta *m, uint64_t session);
+/* Whether any session holds opens. */
+int hf_session_any_opens(struct hf_meta *m, bool *ret);
+/* Shortly after a restart: opens that the log has lost are being made again. */
+bool hf_session_grace(const struct hf_meta *m, int64_t now_ns);
 
 /* ---- attributes (setattr.c) ---- */
 

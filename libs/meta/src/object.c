@@ -89,8 +89,8 @@ static int attach_attr(struct hf_meta_op *op, struct hf_obj *o, Hf__Attr **ret_a
     return 0;
 }
 
-int hf_obj_load(struct hf_meta *m, struct hf_meta_op *op, uint64_t ino, uint32_t gen,
-                struct hf_obj *o, Hf__Attr **ret_attr)
+int hf_obj_load_orphan(struct hf_meta *m, struct hf_meta_op *op, uint64_t ino, uint32_t gen,
+                       struct hf_obj *o, Hf__Attr **ret_attr)
 {
     int r = hf_ino_get(m, ino, &o->i);
 
@@ -98,6 +98,17 @@ int hf_obj_load(struct hf_meta *m, struct hf_meta_op *op, uint64_t ino, uint32_t
     if (r == HF_E_NOENT || (r == 0 && o->i.gen != gen))
         return HF_E_STALE;
     return r ? r : attach_attr(op, o, ret_attr);
+}
+
+int hf_obj_load(struct hf_meta *m, struct hf_meta_op *op, uint64_t ino, uint32_t gen,
+                struct hf_obj *o, Hf__Attr **ret_attr)
+{
+    int r = hf_obj_load_orphan(m, op, ino, gen, o, ret_attr);
+
+    if (r || o->i.nlink > 0)
+        return r;
+    r = hf_open_any(m, ino);
+    return r == HF_E_NOENT ? HF_E_STALE : r;
 }
 
 int hf_obj_load_wcc(struct hf_meta *m, struct hf_meta_op *op, uint64_t ino, uint32_t gen,

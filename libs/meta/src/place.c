@@ -98,6 +98,24 @@ static const struct hf_place_pool *pool_pick(const struct hf_place *p)
     return best;
 }
 
+uint64_t hf_place_free(const struct hf_place *p)
+{
+    const struct hf_place_pool *pool = pool_pick(p);
+    uint64_t most = 0;
+
+    for (size_t k = 0; pool && k < p->nsegs; k++) {
+        const struct hf_place_seg *s = &p->segs[k];
+
+        if (s->pool != pool->id)
+            continue;
+        if (!s->known)
+            return ~0ull;
+        if (s->free_bytes > most) /* segments may share a disk: their sum would promise too much */
+            most = s->free_bytes;
+    }
+    return most;
+}
+
 /* Weights of the pool's segments; the sum. If all are full they count the same, and the segments
  * say so. */
 static uint64_t weigh(struct hf_place *p, uint32_t pool)

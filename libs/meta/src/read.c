@@ -43,7 +43,7 @@ int hf_meta_op_read(struct hf_meta *m, struct hf_meta_op *op, const Hf__ReadReq 
         return r;
     if (o.i.type != HF__FILE_TYPE__FT_REG)
         return HF_E_INVAL;
-    r = hf_may_data(m, &o.i, q->cred, HF_R, q->owner_override);
+    r = q->opened ? 0 : hf_may_data(m, &o.i, q->cred, HF_R, q->owner_override);
     if (r)
         return r;
     left = q->offset < o.i.size ? o.i.size - q->offset : 0;

@@ -33,14 +33,14 @@ static int xattrs_del(struct hf_meta *m, uint64_t ino)
     }
 }
 
-static int obj_del(struct hf_meta *m, struct hf_meta_op *op, const struct hf_inode *i)
+int hf_obj_del(struct hf_meta *m, const struct hf_inode *i, int64_t now_ns)
 {
     int r = 0;
 
     if (i->kind == HF_KIND_INLINE && i->allocated)
         r = hf_data_del(m, i->ino);
     else if (i->kind == HF_KIND_CHUNKS)
-        r = hf_gc_put(m, i->ino, &i->lay, op->now_ns);
+        r = hf_gc_put(m, i->ino, &i->lay, now_ns);
     if (r == 0 && (i->flags & HF_INO_XATTR))
         r = xattrs_del(m, i->ino);
     return r ? r : hf_ino_del(m, i->ino);
@@ -49,9 +49,15 @@ static int obj_del(struct hf_meta *m, struct hf_meta_op *op, const struct hf_ino
 int hf_obj_unlink(struct hf_meta *m, struct hf_meta_op *op, struct hf_obj *o, uint64_t dir)
 {
     struct hf_inode *i = &o->i;
+    int r;
 
+    if (i->type == HF__FILE_TYPE__FT_REG && i->nlink == 1) {
+        r = hf_session_grace(m, op->now_ns) ? 0 : hf_open_any(m, i->ino);
+        if (r != HF_E_NOENT)
+            return r ? r : hf_open_orphan(m, op, o);
+    }
     if (i->type == HF__FILE_TYPE__FT_DIR || i->nlink == 1)
-        return obj_del(m, op, i);
+        return hf_obj_del(m, i, op->now_ns);
     i->nlink--;
     if (i->parent == dir)
         i->parent = 0;
@@ -111,6 +117,8 @@ int hf_meta_op_link(struct hf_meta *m, struct hf_meta_op *op, const Hf__LinkReq 
         return r ? r : rd;
     if (o.i.type == HF__FILE_TYPE__FT_DIR)
         return HF_E_PERM;
+    if (o.i.nlink == 0)
+        return HF_E_NOENT; /* it is only open */
     r = hf_dir_may_add(m, op, &dir.i, q->cred, hf_name(&q->name), &d);
     if (r == 0 && o.i.nlink >= HF_META_LINK_MAX)
         r = HF_E_MLINK;

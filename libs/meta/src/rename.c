@@ -15,7 +15,14 @@ struct rename {
     struct hf_slice sname, dname;
     uint64_t cookie; /* of the new entry */
     bool replace, is_dir, moves;
+    bool exchange; /* dst takes the place of src */
+    bool same;     /* both are names of one object: nothing is to be done */
 };
+
+static bool is_dir(const struct hf_obj *o)
+{
+    return o->i.type == HF__FILE_TYPE__FT_DIR;
+}
 
 /* Both before-images are given whenever the directories exist. */
 static int load_dirs(struct hf_meta *m, struct hf_meta_op *op, const Hf__RenameReq *q,
@@ -40,7 +47,7 @@ static int load_dirs(struct hf_meta *m, struct hf_meta_op *op, const Hf__RenameR
     return r;
 }
 
-/* Finds both names. EXIST here means: both are names of one object, and nothing is to be done. */
+/* Finds both names. */
 static int find_names(struct hf_meta *m, struct hf_meta_op *op, const Hf__RenameReq *q,
                       struct rename *n)
 {
@@ -55,8 +62,13 @@ static int find_names(struct hf_meta *m, struct hf_meta_op *op, const Hf__Rename
     if (rd && rd != HF_E_NOENT)
         return rd;
     n->replace = rd == 0;
-    if (n->replace && n->dd.child == n->sd.child)
+    if (n->replace && (q->flags & HF__RENAME_FLAG__RENAME_NOREPLACE))
         return HF_E_EXIST;
+    if (n->exchange && !n->replace)
+        return HF_E_NOENT;
+    n->same = n->replace && n->dd.child == n->sd.child;
+    if (n->same)
+        return 0;
     r = hf_obj_load_child(m, op, n->sd.child, &n->src, NULL);
     if (r == 0 && n->replace)
         r = hf_obj_load_child(m, op, n->dd.child, &n->dst, NULL);
@@ -65,15 +77,15 @@ static int find_names(struct hf_meta *m, struct hf_meta_op *op, const Hf__Rename
 }
 
 /* The directory must not move into itself: walks from its new parent to the root. */
-static int check_loop(struct hf_meta *m, const struct rename *n)
+static int check_loop(struct hf_meta *m, const struct hf_inode *moved, const struct hf_inode *to)
 {
-    uint64_t at = n->to->i.ino, up = n->to->i.parent;
+    uint64_t at = to->ino, up = to->parent;
     struct hf_inode i;
 
     for (unsigned depth = 0; depth < DEPTH_MAX; depth++) {
         int r;
 
-        if (at == n->src.i.ino)
+        if (at == moved->ino)
             return HF_E_INVAL;
         if (at == up)
             return 0;
@@ -95,6 +107,8 @@ static int check_permissions(struct hf_meta *m, const struct rename *n, const Hf
                        : hf_may(m, &n->to->i, c, HF_W | HF_X);
     if (r == 0 && n->is_dir && n->moves)
         r = hf_may(m, &n->src.i, c, HF_W); /* its ".." changes */
+    if (r == 0 && n->exchange && n->moves && is_dir(&n->dst))
+        r = hf_may(m, &n->dst.i, c, HF_W);
     return r;
 }
 
@@ -122,7 +136,8 @@ static int choose_cookie(struct hf_meta *m, struct rename *n)
 static int set_event(struct hf_meta_op *op, const struct rename *n, const Hf__Cred *c)
 {
     Hf__Event *e = &op->event;
-    int r = hf_event(op, HF__EVENT_OP__EV_RENAME, &n->src.i, n->to->i.ino, n->dname, c);
+    int r = hf_event(op, n->exchange ? HF__EVENT_OP__EV_EXCHANGE : HF__EVENT_OP__EV_RENAME,
+                     &n->src.i, n->to->i.ino, n->dname, c);
 
     if (r)
         return r;
@@ -173,6 +188,60 @@ static int save_dirs(struct hf_meta *m, struct hf_meta_op *op, struct rename *n)
     return hf_obj_save(m, n->to);
 }
 
+/* ---- exchange ---- */
+
+static void moved(struct hf_meta_op *op, struct hf_inode *i, uint64_t from, uint64_t to)
+{
+    if (i->type == HF__FILE_TYPE__FT_DIR || i->nlink == 1 || i->parent == from || i->parent == 0)
+        i->parent = to;
+    hf_touch(i, op->now_ns, false);
+}
+
+/* Names keep their places; what they lead to changes. */
+static int exchange_entries(struct hf_meta *m, struct hf_meta_op *op, struct rename *n)
+{
+    int r = hf_dent_put(m, n->to->i.ino, n->dd.cookie, n->src.i.ino, n->src.i.type, n->dname);
+
+    if (r == 0)
+        r = hf_dent_put(m, n->from.i.ino, n->sd.cookie, n->dst.i.ino, n->dst.i.type, n->sname);
+    if (r)
+        return r;
+    moved(op, &n->src.i, n->from.i.ino, n->to->i.ino);
+    moved(op, &n->dst.i, n->to->i.ino, n->from.i.ino);
+    if (n->moves) {
+        n->from.i.nlink += (uint32_t)is_dir(&n->dst) - (uint32_t)n->is_dir;
+        n->to->i.nlink += (uint32_t)n->is_dir - (uint32_t)is_dir(&n->dst);
+    }
+    r = hf_obj_save(m, &n->src);
+    if (r == 0)
+        r = hf_obj_save(m, &n->dst);
+    hf_touch(&n->from.i, op->now_ns, true);
+    if (r == 0)
+        r = hf_obj_save(m, &n->from);
+    if (r || !n->moves)
+        return r;
+    hf_touch(&n->to->i, op->now_ns, true);
+    return hf_obj_save(m, n->to);
+}
+
+static int check_loops(struct hf_meta *m, const struct rename *n)
+{
+    int r = 0;
+
+    if (n->is_dir && n->moves)
+        r = check_loop(m, &n->src.i, &n->to->i);
+    if (r == 0 && n->exchange && n->moves && is_dir(&n->dst))
+        r = check_loop(m, &n->dst.i, &n->from.i);
+    return r;
+}
+
+static int take_flags(const Hf__RenameReq *q, struct rename *n)
+{
+    n->exchange = (q->flags & HF__RENAME_FLAG__RENAME_EXCHANGE) != 0;
+    n->same = false;
+    return q->flags > HF__RENAME_FLAG__RENAME_EXCHANGE ? HF_E_INVAL : 0;
+}
+
 int hf_meta_op_rename(struct hf_meta *m, struct hf_meta_op *op, const Hf__RenameReq *q,
                       Hf__RenameRep *p)
 {
@@ -180,28 +249,29 @@ int hf_meta_op_rename(struct hf_meta *m, struct hf_meta_op *op, const Hf__Rename
     int r = load_dirs(m, op, q, p, &n);
 
     if (r == 0)
+        r = take_flags(q, &n);
+    if (r == 0)
         r = find_names(m, op, q, &n);
-    if (r == HF_E_EXIST) {
+    if (r == 0 && n.same) {
         p->ino = n.sd.child;
         return 0;
     }
-    if (r == 0 && n.is_dir && n.moves)
-        r = check_loop(m, &n);
+    if (r == 0)
+        r = check_loops(m, &n);
     if (r == 0)
         r = check_permissions(m, &n, q->cred);
-    if (r == 0)
+    if (r == 0 && !n.exchange)
         r = check_types(m, &n);
-    if (r == 0)
+    if (r == 0 && !n.exchange)
         r = choose_cookie(m, &n);
     if (r == 0)
         r = set_event(op, &n, q->cred);
-    if (r == 0)
-        r = move_entry(m, op, &n);
-    if (r == 0)
-        r = save_dirs(m, op, &n);
     if (r)
         return r;
     p->ino = n.src.i.ino;
+    if (n.exchange)
+        return exchange_entries(m, op, &n);
     p->replaced = n.replace ? n.dst.i.ino : 0;
-    return 0;
+    r = move_entry(m, op, &n);
+    return r ? r : save_dirs(m, op, &n);
 }

@@ -9,9 +9,11 @@
 #include "holdfast/endian.h"
 #include "meta_priv.h"
 
-#define SESSION_IDLE_NS (INT64_C(24) * 3600 * HF_NSEC_PER_SEC)
-#define SEEN_STEP_NS    (INT64_C(60) * HF_NSEC_PER_SEC)
-#define EXPIRE_BATCH    4u
+/* Of its opens; its reply slots live longer. */
+#define SESSION_LEASE_NS (INT64_C(90) * HF_NSEC_PER_SEC)
+#define SESSION_IDLE_NS  (INT64_C(24) * 3600 * HF_NSEC_PER_SEC)
+#define SEEN_STEP_NS     (INT64_C(60) * HF_NSEC_PER_SEC)
+#define EXPIRE_BATCH     4u
 
 static int sess_get(struct hf_meta *m, uint64_t id, struct hf_sess *ret)
 {
@@ -62,6 +64,18 @@ static int sess_del(struct hf_meta *m, uint64_t id)
     return hf_store_del(m->store, HF_T_SESS, hf_slice(key, HF_KEY_SESS));
 }
 
+#define DROP_AT_ONCE 256u
+
+/* With what it has open. Of very many opens the rest goes by the lease: the index of rows finds it.
+ */
+static int sess_end(struct hf_meta *m, uint64_t id, int64_t now_ns)
+{
+    unsigned n;
+    int r = hf_opens_drop(m, id, now_ns, DROP_AT_ONCE, &n);
+
+    return r ? r : sess_del(m, id);
+}
+
 /* Up to EXPIRE_BATCH sessions that have been idle too long. */
 static int find_idle(struct hf_meta *m, int64_t now_ns, uint64_t ids[EXPIRE_BATCH], size_t *ret_n)
 {
@@ -104,7 +118,10 @@ int hf_meta_op_session_open(struct hf_meta *m, struct hf_meta_op *op, const Hf__
     if (r && r != HF_E_NOENT)
         return r;
     s.nslots = q->slots;
+    s.flags = q->opens ? HF_SESS_OPENS : 0;
+    p->opens_lost = true;
     if (r == 0) { /* a repeated call, or a client that comes back: its slots stay */
+        p->opens_lost = (old.flags & HF_SESS_LOST) != 0;
         s.opened_ns = old.opened_ns;
         if (old.nslots > s.nslots)
             s.nslots = old.nslots;
@@ -116,11 +133,11 @@ int hf_meta_op_session_open(struct hf_meta *m, struct hf_meta_op *op, const Hf__
     op->event.op = HF__EVENT_OP__EV_SYSTEM;
     op->event.time_ns = op->now_ns;
     for (size_t k = 0; k < n && r == 0; k++)
-        r = sess_del(m, idle[k]);
+        r = sess_end(m, idle[k], op->now_ns);
     if (r == 0)
         r = sess_put(m, q->session, &s);
     m->seen_session = 0;
-    p->lease_ms = (uint32_t)(SESSION_IDLE_NS / 1000000);
+    p->lease_ms = (uint32_t)(SESSION_LEASE_NS / 1000000);
     p->boot = op->boot;
     return r;
 }
@@ -137,7 +154,62 @@ int hf_meta_op_session_close(struct hf_meta *m, struct hf_meta_op *op, const Hf_
     op->event.op = HF__EVENT_OP__EV_SYSTEM;
     op->event.time_ns = op->now_ns;
     m->seen_session = 0;
-    return sess_del(m, q->session);
+    return sess_end(m, q->session, op->now_ns);
+}
+
+/* ---- leases ---- */
+
+/* seen is moved forward by changes, but only once in SEEN_STEP_NS. */
+bool hf_session_late(struct hf_meta *m, uint64_t session, int64_t now_ns)
+{
+    struct hf_sess s;
+
+    if (!m->started_ns || now_ns - m->started_ns < SESSION_LEASE_NS)
+        return false; /* nobody could renew himself while the shard was away */
+    return sess_get(m, session, &s) || now_ns - s.seen_ns > SESSION_LEASE_NS + SEEN_STEP_NS;
+}
+
+int hf_session_lose_opens(struct hf_meta *m, uint64_t session)
+{
+    uint8_t client[HF_CLIENT_NAME_MAX];
+    struct hf_sess s;
+    int r = sess_get(m, session, &s);
+
+    if (r)
+        return r == HF_E_NOENT ? 0 : r;
+    if (s.flags & HF_SESS_LOST)
+        return 0;
+    if (s.client.len)
+        memcpy(client, s.client.data, s.client.len);
+    s.client.data = client;
+    s.flags |= HF_SESS_LOST;
+    return sess_put(m, session, &s);
+}
+
+int hf_session_any_opens(struct hf_meta *m, bool *ret)
+{
+    struct hf_store_iter it;
+    struct hf_slice key, val;
+    struct hf_sess s;
+    int r = hf_store_seek(m->store, HF_T_SESS, hf_slice(NULL, 0), hf_slice("", 1), &it);
+
+    *ret = false;
+    if (r)
+        return r;
+    while (r == 0 && !*ret) {
+        r = hf_store_next(&it, &key, &val);
+        if (r == 0)
+            r = hf_sess_decode(val, &s);
+        if (r == 0)
+            *ret = (s.flags & HF_SESS_OPENS) && !(s.flags & HF_SESS_LOST);
+    }
+    hf_store_iter_end(&it);
+    return r == HF_E_NOENT ? 0 : r;
+}
+
+bool hf_session_grace(const struct hf_meta *m, int64_t now_ns)
+{
+    return m->grace && now_ns - m->started_ns < SESSION_LEASE_NS;
 }
 
 int hf_meta_slot_check(struct hf_meta *m, uint64_t session, uint32_t slot, uint64_t sequence,

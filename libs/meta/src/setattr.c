@@ -40,9 +40,10 @@ static int check_times(struct hf_meta *m, const struct hf_inode *i, const Hf__Cr
     return hf_may(m, i, c, HF_W);
 }
 
-static int check(struct hf_meta *m, const struct hf_inode *i, const Hf__Cred *c,
-                 const Hf__SetAttrs *s)
+static int check(struct hf_meta *m, const struct hf_inode *i, const Hf__SetattrReq *q)
 {
+    const Hf__SetAttrs *s = q->set;
+    const Hf__Cred *c = q->cred;
     int r;
 
     if (!c)
@@ -53,7 +54,7 @@ static int check(struct hf_meta *m, const struct hf_inode *i, const Hf__Cred *c,
     if (r || !s->set_size)
         return r;
     r = hf_size_check(i, s->size);
-    return r ? r : hf_may_data(m, i, c, HF_W, true);
+    return r || q->opened ? r : hf_may_data(m, i, c, HF_W, !q->no_override);
 }
 
 void hf_set_times(struct hf_inode *i, const Hf__SetAttrs *s, int64_t now_ns)
@@ -147,7 +148,7 @@ int hf_meta_op_setattr(struct hf_meta *m, struct hf_meta_op *op, const Hf__Setat
         return HF_E_NOT_SYNC;
     if (!changes_anything(s))
         return 0;
-    r = check(m, &o.i, q->cred, s);
+    r = check(m, &o.i, q);
     if (r == 0 && s->set_size)
         r = hf_size_prepare(m, op, &o, s->size, &z, &p->layout);
     if (r == 0)

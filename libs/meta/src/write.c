@@ -10,12 +10,23 @@
  * the layout, so that a writer that dies leaves no orphans; PROMOTE takes it back, if it has not
  * fallen due.
  *
+ * An append to chunks is two steps as well, and nobody else may append in between: the shard's
+ * memory has an entry for the file, with a token that WRITE_END or PROMOTE must show. A second
+ * append meanwhile is told to try again. An append whose writer is gone ends after APPEND_NS: the
+ * fence is raised before the next one, so that late bytes of the first are refused. A restart of
+ * the shard forgets the entries; then WRITE_END of an older start is refused and the tail is
+ * trimmed, as for every write beyond the end (see hf_layout_settle).
+ *
  * Every chunk that is handed out is first entered in its ranges (see layout.h). A layout's fence
  * rises with each truncation and again when its trimming is done: who still holds an older one is
  * sent back to WRITE.
  */
+#include <stdlib.h>
+
 #include "meta_priv.h"
 
+#define APPEND_NS     (INT64_C(30) * HF_NSEC_PER_SEC)
+#define APPENDS_MAX   65536u
 #define PROMOTE_NS    (INT64_C(600) * HF_NSEC_PER_SEC)
 #define ALLOC_INLINE  512u
 #define ALLOC_CHUNKED 65536u
@@ -82,6 +93,67 @@ static int write_inline(struct hf_meta *m, struct hf_meta_op *op, const Hf__Writ
     return hf_obj_save(m, o);
 }
 
+/* ---- appends ---- */
+
+struct hf_append {
+    uint64_t token;
+    int64_t until_ns;
+};
+
+static void append_end(struct hf_meta *m, uint64_t ino)
+{
+    free(hf_map_del(&m->appends, ino));
+}
+
+void hf_appends_fini(struct hf_meta *m)
+{
+    size_t pos = 0;
+    uint64_t ino;
+    void *a;
+
+    while (hf_map_next(&m->appends, &pos, &ino, &a))
+        free(a);
+    hf_map_fini(&m->appends);
+}
+
+/* JUKEBOX: another is under way. *ret_late: one before this has run out. */
+static int append_begin(struct hf_meta *m, const struct hf_meta_op *op, uint64_t ino,
+                        uint64_t *ret_token, bool *ret_late)
+{
+    struct hf_append *a = hf_map_get(&m->appends, ino);
+
+    *ret_late = a != NULL;
+    if (a && op->now_ns < a->until_ns)
+        return HF_E_JUKEBOX;
+    if (!a) {
+        if (m->appends.len >= APPENDS_MAX)
+            return HF_E_JUKEBOX;
+        a = malloc(sizeof(*a));
+        if (!a || hf_map_put(&m->appends, ino, a)) {
+            free(a);
+            return HF_E_NOMEM;
+        }
+    }
+    a->token = op->random | 1;
+    a->until_ns = op->now_ns + APPEND_NS;
+    *ret_token = a->token;
+    return 0;
+}
+
+/* The append with this token ends here, whatever comes of it. CHANGED: it is not under way any
+ * more. */
+static int append_take(struct hf_meta *m, uint64_t ino, uint64_t token)
+{
+    const struct hf_append *a = hf_map_get(&m->appends, ino);
+
+    if (!token)
+        return 0;
+    if (!a || a->token != token)
+        return HF_E_CHANGED;
+    append_end(m, ino);
+    return 0;
+}
+
 static int layout_event(struct hf_meta_op *op, const struct hf_inode *i, const Hf__Cred *c)
 {
     return hf_event(op, HF__EVENT_OP__EV_LAYOUT, i, i->parent, hf_slice(NULL, 0), c);
@@ -92,7 +164,7 @@ static int write_chunks(struct hf_meta *m, struct hf_meta_op *op, const Hf__Writ
                         Hf__WriteRep *p, struct hf_obj *o)
 {
     struct hf_layout *l = &o->i.lay;
-    bool fresh = o->i.kind == HF_KIND_INLINE, changed;
+    bool fresh = o->i.kind == HF_KIND_INLINE, changed, late = false;
     int r = fresh ? hf_place_pick(&m->place, hf_ino_alloc_how(&o->i), q->prefer, q->n_prefer,
                                   op->random, l)
                   : 0;
@@ -105,7 +177,13 @@ static int write_chunks(struct hf_meta *m, struct hf_meta_op *op, const Hf__Writ
         l->boot = op->boot;
         o->i.kind = HF_KIND_CHUNKS;
     }
-    changed = fresh;
+    if (q->append)
+        r = append_begin(m, op, o->i.ino, &p->append_token, &late);
+    if (r)
+        return r;
+    changed = fresh || late;
+    if (late)
+        l->fence++;
     if (q->offset + q->len > o->i.size)
         changed |= hf_layout_settle(l, o->i.size, op->boot);
     changed |= hf_layout_reserve(l, q->offset, q->offset + q->len);
@@ -123,9 +201,12 @@ static int write_promote(struct hf_meta *m, struct hf_meta_op *op, const Hf__Wri
     struct hf_slice content;
     struct hf_layout l;
     uint64_t end = q->offset + q->len;
+    bool late; /* its layout was another: no fence is needed */
     int r =
         hf_place_pick(&m->place, hf_ino_alloc_how(&o->i), q->prefer, q->n_prefer, op->random, &l);
 
+    if (r == 0 && q->append)
+        r = append_begin(m, op, o->i.ino, &p->append_token, &late);
     if (r == 0)
         r = hf_data_get(m, o->i.ino, &content);
     if (r)
@@ -148,25 +229,30 @@ static int write_promote(struct hf_meta *m, struct hf_meta_op *op, const Hf__Wri
 }
 
 /* What holds for [offset, offset + len) whoever writes. */
-static int range_check(const struct hf_inode *i, uint64_t offset, uint32_t len)
+static int range_check(const struct hf_inode *i, uint64_t offset, uint64_t len)
 {
-    if (offset > HF_META_FILE_MAX)
+    if (offset > HF_META_FILE_MAX || len > HF_META_FILE_MAX)
         return i->type == HF__FILE_TYPE__FT_REG ? HF_E_FBIG : HF_E_INVAL;
     return hf_size_check(i, offset + len);
 }
 
-int hf_meta_op_write(struct hf_meta *m, struct hf_meta_op *op, const Hf__WriteReq *q,
+int hf_meta_op_write(struct hf_meta *m, struct hf_meta_op *op, const Hf__WriteReq *given,
                      Hf__WriteRep *p)
 {
+    Hf__WriteReq at_end = *given;
+    const Hf__WriteReq *q = given->append ? &at_end : given;
     uint64_t end;
     struct hf_obj o;
     int r = hf_obj_load_wcc(m, op, q->ino, q->gen, &o, &p->obj);
 
     p->boot = op->boot;
     p->next = HF__WRITE_NEXT__WRITE_DONE;
-    if (r == 0)
+    if (r == 0) {
+        at_end.offset = o.i.size;
+        p->offset = q->offset;
         r = range_check(&o.i, q->offset, q->len);
-    if (r == 0)
+    }
+    if (r == 0 && !q->opened)
         r = hf_may_data(m, &o.i, q->cred, HF_W, q->owner_override);
     if (r || q->len == 0)
         return r;
@@ -182,7 +268,7 @@ int hf_meta_op_write(struct hf_meta *m, struct hf_meta_op *op, const Hf__WriteRe
 
 /* Finishes a write to chunks: the inode only. */
 static int finish(struct hf_meta *m, struct hf_meta_op *op, struct hf_obj *o, const Hf__Cred *c,
-                  uint64_t offset, uint32_t len)
+                  uint64_t offset, uint64_t len)
 {
     uint64_t end = offset + len;
     int r;
@@ -196,6 +282,35 @@ static int finish(struct hf_meta *m, struct hf_meta_op *op, struct hf_obj *o, co
     return hf_obj_save(m, o);
 }
 
+/* A range that was punched or zeroed in place of written. */
+static int finish_zero(struct hf_meta *m, struct hf_meta_op *op, const Hf__WriteEndReq *q,
+                       struct hf_obj *o)
+{
+    uint64_t whole = q->len / ALLOC_CHUNKED * ALLOC_CHUNKED;
+    int r = hf_kill_suid(m, &o->i, q->cred);
+
+    if (q->punch)
+        o->i.allocated -= o->i.allocated > whole ? whole : o->i.allocated;
+    hf_touch(&o->i, op->now_ns, true);
+    op->event.size = o->i.size;
+    return r ? r : hf_obj_save(m, o);
+}
+
+static int write_end_check(struct hf_meta *m, const struct hf_meta_op *op, const Hf__WriteEndReq *q,
+                           const struct hf_inode *i)
+{
+    int r = append_take(m, i->ino, q->append_token);
+
+    if (r)
+        return r;
+    if (i->kind != HF_KIND_CHUNKS || i->lay.gen != q->layout_gen || i->lay.fence != q->fence)
+        return HF_E_CHANGED;
+    r = hf_size_trim_due(i, q->offset + q->len);
+    if (r == 0 && q->offset + q->len > i->size && (q->zero || i->lay.boot != op->boot))
+        r = HF_E_CHANGED; /* handed out by an earlier start: Write looks at the tail first */
+    return r;
+}
+
 int hf_meta_op_write_end(struct hf_meta *m, struct hf_meta_op *op, const Hf__WriteEndReq *q,
                          Hf__WriteEndRep *p)
 {
@@ -205,17 +320,16 @@ int hf_meta_op_write_end(struct hf_meta *m, struct hf_meta_op *op, const Hf__Wri
     p->boot = op->boot;
     if (r == 0)
         r = range_check(&o.i, q->offset, q->len);
-    if (r || q->len == 0)
-        return r;
-    if (o.i.kind != HF_KIND_CHUNKS || o.i.lay.gen != q->layout_gen || o.i.lay.fence != q->fence)
-        return HF_E_CHANGED;
-    r = hf_size_trim_due(&o.i, q->offset + q->len);
-    if (r == 0 && q->offset + q->len > o.i.size && o.i.lay.boot != op->boot)
-        r = HF_E_CHANGED; /* handed out by an earlier start: Write looks at the tail first */
+    if (r == 0 && q->len == 0)
+        return append_take(m, o.i.ino, q->append_token); /* given up */
+    if (r == 0)
+        r = write_end_check(m, op, q, &o.i);
     if (r == 0)
         r = hf_event(op, HF__EVENT_OP__EV_WRITE, &o.i, o.i.parent, hf_slice(NULL, 0), q->cred);
     if (r)
         return r;
+    if (q->zero)
+        return finish_zero(m, op, q, &o);
     set_lazy(m, op, q->stable);
     return finish(m, op, &o, q->cred, q->offset, q->len);
 }
@@ -230,6 +344,8 @@ int hf_meta_op_promote(struct hf_meta *m, struct hf_meta_op *op, const Hf__Promo
     p->boot = op->boot;
     if (r == 0)
         r = range_check(&o.i, q->offset, q->len);
+    if (r == 0)
+        r = append_take(m, o.i.ino, q->append_token);
     if (r)
         return r;
     if (o.i.kind != HF_KIND_INLINE || o.i.change != q->promote_change)

@@ -378,7 +378,7 @@ static void write_chunks(struct world *w, Hf__Cred *c)
     q.cred = e.cred = c;
     q.ino = e.ino = w->f.ino;
     q.gen = e.gen = w->f.gen;
-    q.len = e.len = 1u << 20;
+    e.len = q.len = 1u << 20;
     q.stable = e.stable = HF__STABLE__FILE_SYNC;
     cr_ok(do_write(&w->s, &q, &p));
     cr_assert_eq(p->next, HF__WRITE_NEXT__WRITE_CHUNKS);

@@ -113,6 +113,18 @@ int hf_meta_slot_check(struct hf_meta *m, uint64_t session, uint32_t slot, uint6
 int hf_meta_slot_store(struct hf_meta *m, uint64_t session, uint32_t slot, uint64_t sequence,
                        int status, struct hf_slice reply);
 
+/* ---- opens whose session is gone, objects that nothing holds: found by looking, ended by a change
+ * ---- */
+
+/* A session with opens that has not renewed itself: 0, or NOENT for now. Looks at a bounded number;
+ * *cursor is the caller's, 0 at first. */
+int hf_meta_opens_expired(struct hf_meta *m, int64_t now_ns, uint64_t *cursor, uint64_t *ret);
+/* Ends up to max of its opens; objects that nothing else holds go with them. */
+int hf_meta_opens_expire(struct hf_meta *m, uint64_t session, int64_t now_ns, unsigned max);
+/* An object without names that nobody has open; likewise. */
+int hf_meta_orphans_next(struct hf_meta *m, int64_t now_ns, uint64_t *cursor, uint64_t *ret);
+int hf_meta_orphan_del(struct hf_meta *m, uint64_t ino, int64_t now_ns);
+
 /* ---- garbage: chunks whose file or layout is gone ---- */
 
 /* Chunks first_chunk <= i < nchunks of a layout. A layout may have several entries. */
