@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "shard.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "holdfast/assert.h"
@@ -121,6 +122,10 @@ static void on_reply(const ProtobufCMessage *rep, void *data)
     HF_ASSERT(!r->replied);
     r->replied = true;
     hf_store_untracked(r->shard->store, false);
+    if (batch_broken(r->shard)) { /* the answer may be made of half a change */
+        hf_rpc_req_drop(r->req);
+        return;
+    }
     if (op->status)
         hf_metric_add(&r->shard->conf.metrics->errors, 1);
     if (hf_store_redo_bytes(r->shard->store) != r->redo_before)
@@ -139,7 +144,10 @@ static bool answered_by_slot(struct shard *s, struct hf_rpc_req *req)
     rc = hf_meta_slot_check(s->meta, req->session, req->slot, req->sequence, &what, &status,
                             &stored);
     if (rc) {
-        hf_rpc_reply(req, rc, NULL, NULL, 0);
+        if (batch_broken(s))
+            hf_rpc_req_drop(req);
+        else
+            hf_rpc_reply(req, rc, NULL, NULL, 0);
         return true;
     }
     if (what == HF_SLOT_RUN)
@@ -212,16 +220,21 @@ void shard_run_queue(struct shard *s)
 bool shard_change(struct shard *s, int (*fn)(struct shard *s, void *arg), void *arg)
 {
     Hf__Event event = HF__EVENT__INIT;
+    char text[128];
+    int rc;
 
     if (s->checkpointing || s->dead)
         return false;
     event.op = HF__EVENT_OP__EV_SYSTEM;
     event.time_ns = shard_now_ns(s);
     batch_begin(s);
-    if (fn(s, arg))
-        batch_fatal(s, "an internal change failed");
-    else
+    rc = fn(s, arg);
+    if (rc) {
+        (void)snprintf(text, sizeof(text), "a change of its own failed: %s", hf_err_text(rc));
+        batch_fatal(s, text);
+    } else {
         batch_event(s, &event);
+    }
     batch_end(s);
     return true;
 }

@@ -241,8 +241,9 @@ int hf_ino_decode(struct hf_slice val, uint64_t ino, struct hf_inode *ret)
     ret->ino = ino;
     ino_decode_fields(p, ret);
     if (ret->type < HF__FILE_TYPE__FT_REG || ret->type > HF__FILE_TYPE__FT_FIFO ||
-        ret->mode > 07777 || ret->nlink == 0 || ret->gen == 0 || ret->size > INT64_MAX ||
-        ret->allocated > INT64_MAX || !kind_fits(ret->type, ret->kind))
+        ret->mode > 07777 || (ret->nlink == 0 && ret->type != HF__FILE_TYPE__FT_REG) ||
+        ret->gen == 0 || ret->size > INT64_MAX || ret->allocated > INT64_MAX ||
+        !kind_fits(ret->type, ret->kind))
         return HF_E_CORRUPT;
     if (ret->kind == HF_KIND_CHUNKS)
         return layout_decode(p + head, val.len - head, &ret->lay);
