@@ -11,11 +11,11 @@
 
 #define MIB (1u << 20)
 
-static const size_t sizes[] = {1,      511,        4096,       8191,        8192,       8193,
-                               100000, MIB - 1,    MIB,        MIB + 1,     4 * MIB,    4 * MIB + 5,
-                               9 * MIB, 20 * MIB + 3};
+static const size_t sizes[] = {1,       511, 4096,    8191,    8192,        8193,    100000,
+                               MIB - 1, MIB, MIB + 1, 4 * MIB, 4 * MIB + 5, 9 * MIB, 20 * MIB + 3};
 
-/* Each size: written, read before it is sent, after the flush, after fsync, and by another client. */
+/* Each size: written, read before it is sent, after the flush, after fsync, and by another client.
+ */
 static void t_sizes(struct nt_env *e)
 {
     struct hf_fs *fs = lf_open(e, NULL), *other = lf_open(e, NULL);
@@ -56,7 +56,8 @@ static void t_pieces(struct nt_env *e)
     size_t size = 0;
 
     for (unsigned k = 0; k < 2000; k++) {
-        size_t off = (size_t)rand_r(&seed) % BYTES, len = (size_t)rand_r(&seed) % (k % 8 ? 9000 : 700000);
+        size_t off = (size_t)rand_r(&seed) % BYTES,
+               len = (size_t)rand_r(&seed) % (k % 8 ? 9000 : 700000);
 
         len = len > BYTES - off ? BYTES - off : len;
         if (k % 3) {

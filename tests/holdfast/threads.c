@@ -225,11 +225,8 @@ static void storm(struct nt_env *e, unsigned engines)
 
     LF_OK(hf_mkdir(fs, &lf_root, dir, "shared", 0755, 0, &shared));
     for (unsigned i = 0; i < THREADS; i++) {
-        w[i] = (struct worker){.fs = fs,
-                               .dir = dir,
-                               .shared = shared.handle,
-                               .id = i,
-                               .seed = i * 7919 + engines};
+        w[i] = (struct worker){
+            .fs = fs, .dir = dir, .shared = shared.handle, .id = i, .seed = i * 7919 + engines};
         NT_CHECK(pthread_create(&w[i].thread, NULL, work, &w[i]) == 0);
     }
     for (unsigned i = 0; i < THREADS; i++) {

@@ -73,6 +73,7 @@ static void setattr_send(struct req *r)
     q->gen = r->a.h.gen;
     q->set = &r->set;
     q->opened = r->a.f && file_writes(r->a.f);
+    q->no_override = true;
     req_call(r, q->ino, true);
     if (r->inode)
         wb_barrier(r->inode);

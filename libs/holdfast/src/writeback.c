@@ -342,6 +342,7 @@ static void written(struct sent *s)
         struct ext *x = s->x[k];
 
         wset_remove(&i->wb->sending, x);
+        ra_cut(i, x->off, ext_end(x)); /* fetched while these bytes were here only */
         if (s->io.status == 0 && s->io.stable == HF__STABLE__UNSTABLE) {
             keep_unstable(i, x, s->io.verifier);
             continue;
