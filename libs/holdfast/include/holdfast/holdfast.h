@@ -4,7 +4,7 @@
  * writes go from the calling process straight to the segment servers, in parallel; everything else
  * goes to the metadata shards. This is the only header that programs include.
  *
- *   struct hf_fs_opts o = {.struct_size = sizeof(o), .url = "ipc:///srv/holdfast/run/meta.sock"};
+ *   struct hf_fs_opts o = {.struct_size = sizeof(o), .url = "ipc:///srv/holdfast/run/meta-0.sock"};
  *   struct hf_fs *fs;
  *   struct hf_file *f;
  *
@@ -24,7 +24,8 @@
  *
  * Two forms of each call. `hf_x(...)` waits; not to be called from inside a callback (EDEADLK).
  * `hf_x_async(..., fn, arg)` returns at once and calls fn exactly once, on an engine thread,
- * perhaps before it returns; fn must not block. Arguments given by pointer (names, users, data,
+ * perhaps before it returns; fn must not block. (A call that is refused, with EAGAIN, ENOMEM or
+ * ESHUTDOWN, ends at once on the calling thread.) Arguments given by pointer (names, users, data,
  * attributes) are needed until fn is called for data and values, and only until the call returns
  * for all else. What fn gets by pointer is valid until it returns.
  *
