@@ -52,6 +52,13 @@ void batch_fatal(struct shard *s, const char *what)
     s->conf.fatal(s->conf.fatal_arg, text);
 }
 
+bool batch_broken(struct shard *s)
+{
+    if (hf_store_broken(s->store))
+        batch_fatal(s, "LMDB failed");
+    return s->dead;
+}
+
 /* ---- life of a batch ---- */
 
 static void on_durable(struct hf_task *t);

@@ -25,6 +25,8 @@ void batch_send(struct shard *s);
 void batch_checkpoint(struct shard *s);
 /* The shard must not go on: nothing is acknowledged from here. */
 void batch_fatal(struct shard *s, const char *what);
+/* Whether the shard is dead; it is from now on if its store has failed. */
+bool batch_broken(struct shard *s);
 /* Called by the batch code when a checkpoint has ended: runs what queued up. In shard.c. */
 void shard_run_queue(struct shard *s);
 

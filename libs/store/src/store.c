@@ -304,6 +304,11 @@ int hf_store_checkpoint(struct hf_store *s, uint64_t applied)
     return 0;
 }
 
+bool hf_store_broken(const struct hf_store *s)
+{
+    return s->broken;
+}
+
 size_t hf_store_dirty(const struct hf_store *s)
 {
     return s->dirty;

@@ -112,6 +112,9 @@ uint64_t hf_store_seen(const struct hf_store *s);
 /* Commits the open transaction with the log position `applied` and opens the next one. The caller
  * has made sure that everything in it is durable in the log. Changes since the last checkpoint: */
 int hf_store_checkpoint(struct hf_store *s, uint64_t applied);
+/* An operation failed in a way that leaves open what the store holds (anything but NOENT and the
+ * caller's own mistakes): everything says STOPPED from now on, and the process has to end. */
+bool hf_store_broken(const struct hf_store *s);
 size_t hf_store_dirty(const struct hf_store *s); /* puts and deletes */
 uint64_t hf_store_applied(const struct hf_store *s);
 
