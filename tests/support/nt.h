@@ -101,6 +101,7 @@ struct nt_node {
     char hot[128];    /* backend of the first pool, if not the default */
     int port, mount_port;
     pid_t pid;
+    int status; /* of the process that nt_node_alive found ended: as wait says it */
     bool foreign; /* --server: cannot be restarted, lacks the CLI */
     char export_path[256];
 };
@@ -109,6 +110,10 @@ int nt_free_port(void); /* that was free a moment ago */
 /* Starts a node and waits (60 s) until it serves. Dies with a message and the node's log otherwise.
  */
 void nt_node_start(struct nt_node *n);
+/* Starts once; false: the process ended instead of serving, *ret_status is its wait status. */
+bool nt_node_try_start(struct nt_node *n, int *ret_status);
+/* Ends it with sig if it still runs; its wait status, whatever that is. */
+int nt_node_end(struct nt_node *n, int sig);
 void nt_node_kill(struct nt_node *n, int sig); /* and reaps; SIGTERM must end with status 0 */
 void nt_node_remove(struct nt_node *n);        /* stops it, deletes the folder */
 void nt_remove_tree(const char *path);         /* rm -r */

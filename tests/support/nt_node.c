@@ -113,7 +113,7 @@ static pid_t spawn(const struct nt_node *n)
 
 bool nt_node_alive(struct nt_node *n)
 {
-    if (n->pid > 0 && waitpid(n->pid, NULL, WNOHANG) == n->pid) {
+    if (n->pid > 0 && waitpid(n->pid, &n->status, WNOHANG) == n->pid) {
         n->pid = 0;
     }
     return n->pid > 0;
@@ -140,44 +140,59 @@ static void nap_ms(long ms)
     nanosleep(&ts, NULL); /* between two looks at a condition with a deadline */
 }
 
+/* Starts the process and waits until it serves or ends; false: it ended (n->pid is 0). */
+static bool start_once(struct nt_node *n, uint64_t deadline, int *ret_status)
+{
+    if (n->port == 0) {
+        n->port = n->mount_port = nt_free_port();
+    }
+    write_conf(n);
+    n->pid = spawn(n);
+    for (;;) {
+        if (waitpid(n->pid, ret_status, WNOHANG) == n->pid) {
+            n->pid = 0;
+            return false;
+        }
+        if (serves(n)) {
+            return true;
+        }
+        if (nt_now_ns() > deadline) {
+            fprintf(stderr, "the node does not serve\n");
+            nt_node_log(n);
+            kill(n->pid, SIGKILL);
+            exit(1);
+        }
+        nap_ms(10);
+    }
+}
+
+bool nt_node_try_start(struct nt_node *n, int *ret_status)
+{
+    make_dir(n);
+    return start_once(n, nt_now_ns() + START_SEC * 1000000000ull, ret_status);
+}
+
 void nt_node_start(struct nt_node *n)
 {
-    uint64_t deadline = nt_now_ns() + START_SEC * 1000000000ull;
+    int status;
 
     make_dir(n);
     for (int tries = 0; tries < 3; tries++) {
-        if (n->port == 0) {
-            n->port = n->mount_port = nt_free_port();
-        }
-        write_conf(n);
-        n->pid = spawn(n);
-        while (nt_node_alive(n) && nt_now_ns() < deadline) {
-            if (serves(n)) {
-                return;
-            }
-            nap_ms(10);
-        }
-        if (n->pid > 0) {
-            break;
+        if (start_once(n, nt_now_ns() + START_SEC * 1000000000ull, &status)) {
+            return;
         }
     }
     fprintf(stderr, "the node does not serve\n");
     nt_node_log(n);
-    if (n->pid > 0) {
-        kill(n->pid, SIGKILL);
-    }
     exit(1);
 }
 
-void nt_node_kill(struct nt_node *n, int sig)
+/* Waits for the end of a node that was asked to stop; its wait status. */
+static int reap(struct nt_node *n, int sig)
 {
     uint64_t deadline = nt_now_ns() + STOP_SEC * 1000000000ull;
     int status = 0;
 
-    if (n->pid <= 0) {
-        return;
-    }
-    kill(n->pid, sig);
     while (waitpid(n->pid, &status, WNOHANG) != n->pid) {
         if (nt_now_ns() > deadline) {
             kill(n->pid, SIGKILL);
@@ -189,6 +204,26 @@ void nt_node_kill(struct nt_node *n, int sig)
         nap_ms(2);
     }
     n->pid = 0;
+    return status;
+}
+
+int nt_node_end(struct nt_node *n, int sig)
+{
+    if (n->pid <= 0) {
+        return n->status;
+    }
+    kill(n->pid, sig);
+    return reap(n, sig);
+}
+
+void nt_node_kill(struct nt_node *n, int sig)
+{
+    int status;
+
+    if (n->pid <= 0) {
+        return;
+    }
+    status = nt_node_end(n, sig);
     if (sig == SIGTERM && !(WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
         nt_fail(__FILE__, __LINE__, "the node ended with wait status 0x%x after SIGTERM",
                 (unsigned)status);
