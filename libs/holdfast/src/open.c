@@ -20,6 +20,7 @@
 
 #define WANT_READ  4u
 #define WANT_WRITE 2u
+#define AGAIN_MAX  32u
 
 static void open_send(struct req *r);
 
@@ -234,6 +235,8 @@ static uint32_t want_of(int flags)
     return want;
 }
 
+static void run_create(struct req *r);
+
 static void open_failed(struct req *r, int err)
 {
     struct inode *i = r->inode;
@@ -241,6 +244,15 @@ static void open_failed(struct req *r, int err)
     if (err == HF_E_TIMEDOUT && i->hold == HOLD_NONE)
         i->hold = HOLD_OPEN; /* perhaps: a Close does no harm */
     hold_release(i);
+    /* What a create found has been removed before it could be opened: then there is one to make. */
+    if (err == HF_E_STALE && r->a.run == run_create && r->need++ < AGAIN_MAX) {
+        r->inode = NULL;
+        inode_put(i);
+        r->a.h = r->a.h2;
+        r->flag = false;
+        run_create(r);
+        return;
+    }
     req_fail(r, err);
 }
 
@@ -423,6 +435,7 @@ static void created(struct req *r, const Hf__CreateRep *rep)
         return;
     }
     r->inode = i;
+    r->a.h2 = r->a.h;
     r->a.h = h;
     if (!rep->created) {
         if (r->a.flags & O_TRUNC) {
