@@ -120,6 +120,7 @@ static void on_stat_timer(struct hf_timer *t)
         if (used || s->boot == 0)
             stat_send(s);
     }
+    sessions_tick(c);
     hf_timer_set(&c->stat_timer, HF_NS_PER_SEC);
 }
 

@@ -101,6 +101,7 @@ struct io_op *op_new(struct hf_client *c, struct hf_client_io *io)
     op->again = 0;
     op->epoch_known = false;
     op->promote = false;
+    op->append_token = 0;
     hf_list_init(&op->link);
     hf_list_init(&op->run.calls);
     hf_list_init(&op->trim.run.calls);
@@ -245,6 +246,10 @@ void hf_client_free(struct hf_client *c)
     if (!c)
         return;
     c->closing = true;
+    c->freeing = true;
+    c->closed = NULL;
+    if (c->close_timer.fn)
+        hf_timer_cancel(&c->close_timer);
     hf_timer_cancel(&c->stat_timer);
     hf_timer_cancel(&c->refuse_timer);
     map_fini_servers(c);

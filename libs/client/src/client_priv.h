@@ -64,6 +64,11 @@ struct shard {
     uint64_t open_id;
     struct hf_rpc_call open_rpc;
     struct hf_timer open_timer;
+    /* renewals, if the client holds opens */
+    bool wanted; /* there was a session: there should be one again */
+    bool renewing;
+    struct hf_rpc_call renew_rpc;
+    uint64_t renewed_ns, lease_ns, session_boot, session_epoch;
     struct hf_list waiting;  /* changes that wait for a slot or a session */
     struct hf_list inflight; /* hf_client_call.p.link */
 };
@@ -94,7 +99,7 @@ struct layout {
     uint64_t trim_from, trim_to;
 };
 
-enum seg_kind { SEG_READ, SEG_WRITE, SEG_SYNC, SEG_TRUNC };
+enum seg_kind { SEG_READ, SEG_WRITE, SEG_SYNC, SEG_TRUNC, SEG_PUNCH, SEG_SEEK };
 
 struct seg_run;
 struct seg_call {
@@ -110,6 +115,8 @@ struct seg_call {
         Hf__SegWriteReq write;
         Hf__SegSyncReq sync;
         Hf__SegTruncReq trunc;
+        Hf__SegPunchReq punch;
+        Hf__SegSeekReq seek;
     } req;
     uint32_t offset, len; /* in the chunk */
     unsigned tries, corrupt;
@@ -118,10 +125,12 @@ struct seg_call {
     uint32_t crcs[CHUNK_BLOCKS_MAX];
     struct hf_rpc_msg *msg; /* READ: owns got */
     struct hf_slice got;
+    bool found; /* SEEK; then: */
+    uint32_t found_at;
 };
 
 /* Set the inputs, call seg_run_start; `done` is called when nothing is in flight any more, perhaps
- * from inside seg_run_start. READ: results stay in `calls`, in order, until seg_run_fini. */
+ * from inside seg_run_start. READ, SEEK: results stay in `calls`, in order, until seg_run_fini. */
 struct seg_run {
     /* inputs */
     struct hf_client *client;
@@ -130,7 +139,8 @@ struct seg_run {
     uint64_t ino;
     uint64_t pos, end; /* the range in the file */
     uint64_t deadline_ns;
-    bool stable;
+    bool stable;                          /* WRITE, PUNCH */
+    bool hole;                            /* SEEK */
     struct hf_slice src[HF_RPC_BULK_IOV]; /* WRITE: end - pos bytes */
     unsigned nsrc;
     void (*done)(struct seg_run *run);
@@ -182,6 +192,8 @@ struct io_op {
     uint64_t epoch;
     bool epoch_known;
     bool promote;
+    uint64_t offset; /* write: of the bytes; an append learns it from the shard */
+    uint64_t append_token;
     uint64_t promote_change;
     struct hf_slice content;
 };
@@ -191,7 +203,8 @@ struct hf_client {
     struct hf_env *env;
     struct hf_client_opts opts;
     ProtobufCService service; /* hf_client_meta */
-    bool closing;
+    bool closing;             /* nothing new is begun */
+    bool freeing;
 
     /* map (map.c) */
     const Hf__MapGetRep *map;
@@ -204,13 +217,21 @@ struct hf_client {
     struct shard **shards;
     uint32_t nshards;
     struct hf_list meta_servers, seg_servers;
-    struct hf_map segs; /* segment id -> seg_server */
+    struct hf_map segs;                  /* segment id -> seg_server */
+    uint32_t local[LAYOUT_SEGMENTS_MAX]; /* segments on this machine, if others are not */
+    unsigned nlocal;
 
     /* calls that are not in flight */
     struct hf_list nomap, backoff, refused, refused_io;
     struct hf_list seg_waiting;
     struct hf_list op_waiting; /* io_op.link while in op_pause */
     struct hf_timer refuse_timer;
+
+    /* hf_client_close */
+    void (*closed)(void *arg);
+    void *closed_arg;
+    unsigned closes; /* SessionClose calls without an answer */
+    struct hf_timer close_timer;
 
     /* boots */
     uint64_t seg_mix;    /* of all segments' boots */
@@ -253,12 +274,16 @@ void session_lost(struct shard *s, const struct session *session);
 void session_wake(
     struct shard *s); /* gives free slots to waiting calls, opens a session if need be */
 void session_fini(struct shard *s);
+/* Every second: renews sessions that are due, or whose shard has restarted. */
+void sessions_tick(struct hf_client *c);
 
 /* map.c */
 int map_init(struct hf_client *c);
 void map_fini_servers(struct hf_client *c);
 void map_fini(struct hf_client *c);
 struct shard *map_shard(struct hf_client *c, uint64_t ino); /* NULL: not in the map */
+/* Tells which segments are near, for allocation "local". */
+void map_prefer(struct hf_client *c, Hf__WriteReq *req);
 
 /* boot.c */
 void boot_shard_seen(struct hf_client *c, uint64_t ino, uint64_t boot);

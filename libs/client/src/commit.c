@@ -73,5 +73,6 @@ void hf_client_commit(struct hf_client *c, struct hf_client_io *io)
     req->ino = io->ino;
     req->gen = io->gen;
     req->owner_override = io->owner_override;
+    req->opened = io->opened;
     hf__meta__commit(hf_client_meta(c), req, on_commit, &op->call);
 }

@@ -178,9 +178,33 @@ static int take_shards(struct hf_client *c, const Hf__MapGetRep *m)
     return 0;
 }
 
+/* Only what is sure: a shared name space of this process or this machine. */
+static bool is_near(const char *urls)
+{
+    return strstr(urls, "inproc://") || strstr(urls, "ipc://") || strstr(urls, "tcp://127.") ||
+           strstr(urls, "tcp://[::1]");
+}
+
+static void take_local(struct hf_client *c, const Hf__MapGetRep *m)
+{
+    c->nlocal = 0;
+    for (size_t i = 0; i < m->n_segments && c->nlocal < LAYOUT_SEGMENTS_MAX; i++)
+        if (is_near(m->segments[i]->url))
+            c->local[c->nlocal++] = m->segments[i]->id;
+    if (c->nlocal == m->n_segments)
+        c->nlocal = 0; /* no choice */
+}
+
+void map_prefer(struct hf_client *c, Hf__WriteReq *req)
+{
+    req->prefer = c->local;
+    req->n_prefer = c->nlocal;
+}
+
 static int take_segments(struct hf_client *c, const Hf__MapGetRep *m)
 {
     hf_map_clear(&c->segs);
+    take_local(c, m);
     for (size_t i = 0; i < m->n_segments; i++) {
         struct seg_server *server;
         int rc = seg_server_get(c, m->segments[i]->url, &server);

@@ -138,5 +138,6 @@ void hf_client_read(struct hf_client *c, struct hf_client_io *io)
     req->offset = io->offset;
     req->len = io->len;
     req->owner_override = io->owner_override;
+    req->opened = io->opened;
     hf__meta__read(hf_client_meta(c), req, on_read, &op->call);
 }

@@ -53,6 +53,7 @@ static struct seg_call *seg_call_new(struct seg_run *run)
     call->ndata = 0;
     call->msg = NULL;
     call->got = (struct hf_slice){NULL, 0};
+    call->found = false;
     hf_list_init(&call->wlink);
     hf_list_push_back(&run->calls, &call->link);
     return call;
@@ -79,7 +80,7 @@ static void seg_call_end(struct seg_call *call, int status)
 
     if (status && run->status == 0)
         run->status = status;
-    if (run->kind != SEG_READ)
+    if (run->kind != SEG_READ && run->kind != SEG_SEEK)
         seg_call_free(call);
     run->inflight--;
     run_go(run);
@@ -149,6 +150,15 @@ static int take_read(struct seg_call *call, const Hf__SegReadRep *rep)
     return 0;
 }
 
+static int take_seek(struct seg_call *call, const Hf__SegSeekRep *rep)
+{
+    if (rep->found && (rep->offset < call->offset || rep->offset >= call->offset + call->len))
+        return HF_E_PROTO;
+    call->found = rep->found;
+    call->found_at = rep->offset;
+    return 0;
+}
+
 static int take_reply(struct seg_call *call, const ProtobufCMessage *body, uint64_t *ret_boot)
 {
     if (!body)
@@ -166,6 +176,12 @@ static int take_reply(struct seg_call *call, const ProtobufCMessage *body, uint6
     case SEG_TRUNC:
         *ret_boot = ((const Hf__SegTruncRep *)body)->boot;
         return 0;
+    case SEG_PUNCH:
+        *ret_boot = ((const Hf__SegPunchRep *)body)->boot;
+        return 0;
+    case SEG_SEEK:
+        *ret_boot = ((const Hf__SegSeekRep *)body)->boot;
+        return take_seek(call, (const Hf__SegSeekRep *)body);
     }
     return HF_E_INTERNAL;
 }
@@ -248,6 +264,14 @@ static void seg_invoke(struct seg_call *call)
         hf__segment__truncate_chunk(service, &call->req.trunc,
                                     (Hf__SegTruncRep_Closure)on_seg_reply, &call->rpc);
         break;
+    case SEG_PUNCH:
+        hf__segment__punch_chunk(service, &call->req.punch, (Hf__SegPunchRep_Closure)on_seg_reply,
+                                 &call->rpc);
+        break;
+    case SEG_SEEK:
+        hf__segment__seek_chunk(service, &call->req.seek, (Hf__SegSeekRep_Closure)on_seg_reply,
+                                &call->rpc);
+        break;
     }
 }
 
@@ -328,6 +352,21 @@ static void fill_request(struct seg_run *run, struct seg_call *call)
         call->req.trunc.chunk = &call->id;
         call->req.trunc.fence = run->layout->fence;
         call->req.trunc.len = call->offset;
+        break;
+    case SEG_PUNCH:
+        hf__seg_punch_req__init(&call->req.punch);
+        call->req.punch.chunk = &call->id;
+        call->req.punch.fence = run->layout->fence;
+        call->req.punch.offset = call->offset;
+        call->req.punch.len = call->len;
+        call->req.punch.stable = run->stable;
+        break;
+    case SEG_SEEK:
+        hf__seg_seek_req__init(&call->req.seek);
+        call->req.seek.chunk = &call->id;
+        call->req.seek.offset = call->offset;
+        call->req.seek.end = call->offset + call->len;
+        call->req.seek.hole = run->hole;
         break;
     }
 }

@@ -22,6 +22,8 @@
 
 #include "client_priv.h"
 
+#define CLOSE_NS (2 * HF_NS_PER_SEC)
+
 static void session_open(struct shard *s);
 
 bool session_take(struct shard *s, struct hf_client_call *call)
@@ -91,6 +93,72 @@ void session_wake(struct shard *s)
         call_resume(hf_container_of(s->waiting.next, struct hf_client_call, p.link));
 }
 
+/* ---- opens: sessions that are renewed ---- */
+
+static void session_told(struct shard *s, const Hf__SessionOpenRep *rep)
+{
+    struct hf_client *c = s->client;
+    bool lost = rep->opens_lost || (s->session_boot && s->session_boot != rep->boot);
+
+    s->renewed_ns = hf_loop_now_ns(c->loop);
+    s->lease_ns = rep->lease_ms * HF_NS_PER_MS;
+    s->session_boot = rep->boot;
+    s->wanted = true;
+    if (lost && c->opts.on_opens_lost)
+        c->opts.on_opens_lost(c->opts.arg, s->id);
+}
+
+static void on_renewed(const Hf__SessionOpenRep *rep, void *arg)
+{
+    struct shard *s = hf_container_of(arg, struct shard, renew_rpc);
+
+    s->renewing = false;
+    if (s->client->closing || s->renew_rpc.status || !rep)
+        return; /* the next tick tries again */
+    session_told(s, rep);
+}
+
+static void session_request(const struct shard *s, uint64_t id, Hf__SessionOpenReq *req)
+{
+    const struct hf_client *c = s->client;
+
+    hf__session_open_req__init(req);
+    req->session = id;
+    req->slots = c->opts.slots;
+    req->client = (char *)(uintptr_t)(c->strings + strlen(c->strings) + 1);
+    req->opens = c->opts.opens;
+}
+
+static void session_renew(struct shard *s)
+{
+    Hf__SessionOpenReq req;
+
+    s->renewing = true;
+    s->session_epoch = hf_rpc_client_epoch(s->server->rpc);
+    s->renew_rpc = (struct hf_rpc_call){.timeout_ns = SMALL_RPC_NS, .target = s->id};
+    session_request(s, s->session->id, &req);
+    hf__meta__session_open(s->server->service, &req, on_renewed, &s->renew_rpc);
+}
+
+void sessions_tick(struct hf_client *c)
+{
+    uint64_t now = hf_loop_now_ns(c->loop);
+
+    if (!c->opts.opens || c->closing)
+        return;
+    for (uint32_t i = 0; i < c->nshards; i++) {
+        struct shard *s = c->shards[i];
+
+        if (!s || !s->server || !s->wanted || s->renewing)
+            continue;
+        if (!s->session)
+            session_open(s);
+        else if (hf_rpc_client_epoch(s->server->rpc) != s->session_epoch ||
+                 now - s->renewed_ns >= s->lease_ns / 3)
+            session_renew(s);
+    }
+}
+
 static int session_make(struct shard *s)
 {
     unsigned n = s->client->opts.slots;
@@ -122,6 +190,8 @@ static void on_open(const Hf__SessionOpenRep *rep, void *arg)
         status = session_make(s);
     if (status == 0) {
         s->open_tries = 0;
+        s->session_epoch = hf_rpc_client_epoch(s->server->rpc);
+        session_told(s, rep);
         session_wake(s);
         return;
     }
@@ -139,7 +209,7 @@ static void on_open_timer(struct hf_timer *t)
 static void session_open(struct shard *s)
 {
     struct hf_client *c = s->client;
-    Hf__SessionOpenReq req = HF__SESSION_OPEN_REQ__INIT;
+    Hf__SessionOpenReq req;
 
     if (s->opening || (s->open_timer.fn && hf_timer_armed(&s->open_timer)))
         return;
@@ -150,10 +220,68 @@ static void session_open(struct shard *s)
     } while (s->open_id == 0);
     s->opening = true;
     s->open_rpc = (struct hf_rpc_call){.timeout_ns = SMALL_RPC_NS, .target = s->id};
-    req.session = s->open_id;
-    req.slots = c->opts.slots;
-    req.client = c->strings + strlen(c->strings) + 1;
+    session_request(s, s->open_id, &req);
     hf__meta__session_open(s->server->service, &req, on_open, &s->open_rpc);
+}
+
+/* ---- the end ---- */
+
+struct session_closing {
+    struct hf_client *client;
+    struct hf_rpc_call rpc;
+};
+
+static void close_done(struct hf_client *c)
+{
+    hf_timer_cancel(&c->close_timer);
+    if (c->closed) {
+        void (*closed)(void *arg) = c->closed;
+
+        c->closed = NULL;
+        closed(c->closed_arg);
+    }
+}
+
+static void on_close_timer(struct hf_timer *t)
+{
+    close_done(hf_container_of(t, struct hf_client, close_timer));
+}
+
+static void on_session_closed(const Hf__SessionCloseRep *rep, void *arg)
+{
+    struct session_closing *k = hf_container_of(arg, struct session_closing, rpc);
+    struct hf_client *c = k->client;
+
+    (void)rep;
+    free(k);
+    if (--c->closes == 0 && !c->freeing)
+        close_done(c);
+}
+
+static void session_close(struct shard *s)
+{
+    Hf__SessionCloseReq req = HF__SESSION_CLOSE_REQ__INIT;
+    struct session_closing *k = calloc(1, sizeof(*k));
+
+    if (!k)
+        return; /* its lease ends it */
+    k->client = s->client;
+    k->rpc = (struct hf_rpc_call){.timeout_ns = SMALL_RPC_NS, .target = s->id};
+    req.session = s->session->id;
+    s->client->closes++;
+    hf__meta__session_close(s->server->service, &req, on_session_closed, &k->rpc);
+}
+
+void hf_client_close(struct hf_client *c, void (*closed)(void *arg), void *arg)
+{
+    c->closing = true;
+    c->closed = closed;
+    c->closed_arg = arg;
+    hf_timer_init(&c->close_timer, c->loop, on_close_timer);
+    for (uint32_t i = 0; i < c->nshards; i++)
+        if (c->shards[i] && c->shards[i]->session && c->shards[i]->server)
+            session_close(c->shards[i]);
+    hf_timer_set(&c->close_timer, c->closes ? CLOSE_NS : 0);
 }
 
 void session_fini(struct shard *s)

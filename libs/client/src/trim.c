@@ -62,7 +62,7 @@ void trim_start(struct trim_duty *t)
     seg_run_start(&t->run);
 }
 
-/* ---- SETATTR and CREATE with the duty that they may leave ----
+/* ---- SETATTR, OPEN and CREATE with the duty that they may leave ----
  *
  * OK with a trim due: the change is made, the duty is done before it is answered; if that fails the
  * change stands and the duty is left to who extends the file next.
@@ -141,6 +141,12 @@ static const Hf__Layout *reply_layout(const struct duty_op *d, const ProtobufCMe
         *ret_ino = req->ino;
         *ret_gen = req->gen;
         return ((const Hf__SetattrRep *)body)->layout;
+    } else if (body->descriptor == &hf__open_rep__descriptor) {
+        const Hf__OpenReq *req = (const Hf__OpenReq *)d->req;
+
+        *ret_ino = req->ino;
+        *ret_gen = req->gen;
+        return ((const Hf__OpenRep *)body)->layout;
     } else {
         const Hf__CreateRep *rep = (const Hf__CreateRep *)body;
 
@@ -183,6 +189,8 @@ static void invoke(struct hf_client *c, const ProtobufCMessage *req, ProtobufCCl
     call->change = true;
     if (req->descriptor == &hf__setattr_req__descriptor)
         hf__meta__setattr(meta, (const Hf__SetattrReq *)req, (Hf__SetattrRep_Closure)closure, call);
+    else if (req->descriptor == &hf__open_req__descriptor)
+        hf__meta__open(meta, (const Hf__OpenReq *)req, (Hf__OpenRep_Closure)closure, call);
     else
         hf__meta__create(meta, (const Hf__CreateReq *)req, (Hf__CreateRep_Closure)closure, call);
 }
@@ -225,6 +233,12 @@ void hf_client_setattr(struct hf_client *c, const Hf__SetattrReq *req,
 
 void hf_client_create(struct hf_client *c, const Hf__CreateReq *req, Hf__CreateRep_Closure closure,
                       struct hf_client_call *call)
+{
+    duty_start(c, &req->base, (ProtobufCClosure)closure, call);
+}
+
+void hf_client_open(struct hf_client *c, const Hf__OpenReq *req, Hf__OpenRep_Closure closure,
+                    struct hf_client_call *call)
 {
     duty_start(c, &req->base, (ProtobufCClosure)closure, call);
 }

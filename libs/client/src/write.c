@@ -12,6 +12,7 @@
  * are of no consequence: in chunks of a layout that lost they are garbage, in chunks that were cut
  * they are cut or will be.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "client_priv.h"
@@ -28,6 +29,7 @@ static void write_finish(struct io_op *op, int status)
     io->status = status;
     if (status == 0) {
         io->count = io->len;
+        io->at = op->offset;
         c->stats.write_bytes += io->len;
         io->verifier = boot_verifier(c, io->ino);
         /* Something restarted while we wrote: a value that no commit returns, so that the caller,
@@ -39,9 +41,38 @@ static void write_finish(struct io_op *op, int status)
     op_free(op);
 }
 
+/* Tells the shard that an append will not be ended, so that others need not wait. */
+struct append_cancel {
+    struct hf_client_call call;
+    Hf__WriteEndReq req;
+};
+
+static void on_canceled(const Hf__WriteEndRep *rep, void *arg)
+{
+    (void)rep;
+    free(hf_container_of(arg, struct append_cancel, call));
+}
+
+static void append_cancel(struct io_op *op)
+{
+    struct append_cancel *a = op->append_token ? calloc(1, sizeof(*a)) : NULL;
+
+    if (a) {
+        hf__write_end_req__init(&a->req);
+        a->req.ino = op->io->ino;
+        a->req.gen = op->io->gen;
+        a->req.append_token = op->append_token;
+        a->call.ino = op->io->ino;
+        a->call.req_stays = true;
+        hf__meta__write_end(hf_client_meta(op->client), &a->req, on_canceled, &a->call);
+    }
+    op->append_token = 0;
+}
+
 /* From the reply that is being looked at: good until its closure returns. */
 static void write_end(struct io_op *op, const Hf__Wcc *wcc, int status)
 {
+    append_cancel(op);
     op->io->wcc = wcc;
     write_finish(op, status == HF_E_PROTO ? HF_E_IO : status);
 }
@@ -49,6 +80,8 @@ static void write_end(struct io_op *op, const Hf__Wcc *wcc, int status)
 static void write_again(struct io_op *op)
 {
     int rc = op_again(op);
+
+    append_cancel(op);
 
     seg_run_fini(&op->run);
     if (op->held)
@@ -107,11 +140,13 @@ static void send_write_end(struct io_op *op)
     req->cred = (Hf__Cred *)(uintptr_t)io->cred;
     req->ino = io->ino;
     req->gen = io->gen;
-    req->offset = io->offset;
+    req->offset = op->offset;
     req->len = io->len;
     req->stable = io->stable;
     req->layout_gen = op->layout.gen;
     req->fence = op->layout.fence;
+    req->append_token = op->append_token;
+    op->append_token = 0; /* ends with this, whatever the answer */
     hf__meta__write_end(hf_client_meta(op->client), req, on_write_end, &op->call);
 }
 
@@ -127,9 +162,11 @@ static void send_promote(struct io_op *op)
     req->gen = io->gen;
     req->promote_change = op->promote_change;
     req->layout_gen = op->layout.gen;
-    req->offset = io->offset;
+    req->offset = op->offset;
     req->len = io->len;
     req->stable = io->stable;
+    req->append_token = op->append_token;
+    op->append_token = 0;
     hf__meta__promote(hf_client_meta(op->client), req, on_promote, &op->call);
 }
 
@@ -200,7 +237,7 @@ static void write_new_bytes(struct io_op *op)
     const struct hf_client_io *io = op->io;
     struct seg_run *run = &op->run;
 
-    run_prepare(op, op->content.len ? 0 : io->offset, io->offset + io->len);
+    run_prepare(op, op->content.len ? 0 : op->offset, op->offset + io->len);
     if (op->content.len)
         run->src[run->nsrc++] = op->content;
     for (unsigned i = 0; i < io->data_n; i++)
@@ -213,9 +250,9 @@ static void write_data(struct io_op *op)
 {
     struct seg_run *run = &op->run;
 
-    if (op->content.len >= op->io->offset || op->content.len == 0) {
-        if (op->content.len > op->io->offset)
-            op->content.len = op->io->offset; /* the rest is written over */
+    if (op->content.len >= op->offset || op->content.len == 0) {
+        if (op->content.len > op->offset)
+            op->content.len = op->offset; /* the rest is written over */
         write_new_bytes(op);
         return;
     }
@@ -277,6 +314,16 @@ static void on_write(const Hf__WriteRep *rep, void *arg)
 
     if (status == 0 && !rep)
         status = HF_E_IO;
+    if (status == 0) {
+        op->offset = op->io->append ? rep->offset : op->io->offset;
+        op->append_token = rep->append_token;
+        if (op->offset > (uint64_t)INT64_MAX - op->io->len)
+            status = HF_E_IO;
+    }
+    if (status == HF_E_JUKEBOX && op->io->append && !op->client->closing && !op_late(op)) {
+        op_pause(op, write_begin); /* somebody else appends */
+        return;
+    }
     if (starts_again(status)) {
         write_again(op);
         return;
@@ -333,10 +380,16 @@ static void write_begin(struct io_op *op)
     req->len = io->len;
     req->stable = io->stable;
     req->owner_override = io->owner_override;
+    req->opened = io->opened;
+    req->append = io->append;
+    op->offset = io->offset;
+    op->append_token = 0;
     op->call.bulk_n = 0;
-    if (io->len <= inline_max && io->offset <= inline_max - io->len)
+    if (io->len <= inline_max && (io->append || io->offset <= inline_max - io->len))
         for (unsigned i = 0; i < io->data_n; i++)
             op->call.bulk[op->call.bulk_n++] = io->data[i];
+    else
+        map_prefer(c, req);
     /* Without data it only asks where to: harmless to repeat, and a stored reply would come without
      * the content to promote. */
     op->call.change = op->call.bulk_n > 0;

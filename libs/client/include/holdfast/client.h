@@ -40,6 +40,10 @@ struct hf_client_opts {
 };
 
 int hf_client_new(const struct hf_client_opts *o, struct hf_client **ret);
+/* Refuses what is new (CLOSED) and tells the shards that our sessions end, with what they have
+ * open; calls closed(arg) when they have answered, after 2 s at the latest, never from inside this
+ * call. hf_client_free follows. */
+void hf_client_close(struct hf_client *c, void (*closed)(void *arg), void *arg);
 /* Not from inside a closure or completion of this client. Operations in flight complete with
  * CLOSED, inside this call; sessions are closed in the background by their lease. */
 void hf_client_free(struct hf_client *c);
