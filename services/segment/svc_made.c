@@ -71,6 +71,8 @@ int svc_made_note(const char *dir, const char *path, uint32_t id, struct hf_faul
     (void)snprintf(list, sizeof(list), "%s/made", dir);
     (void)snprintf(inner, sizeof(inner), "%s/" INNER, path);
     rc = note(inner, path, id, access(inner, F_OK) == 0);
+    if (rc == 0) /* the segment's own name, before the list says that it is there */
+        rc = hf_dir_sync(dir);
     if (rc == 0)
         rc = hf_fault(faults, HF_FAULT_SEG_MADE);
     if (rc == 0)
