@@ -327,18 +327,24 @@ static void on_drain(struct hf_task *t)
     engine_check_drained(e);
 }
 
-void engine_check_drained(struct engine *e)
+static void on_client_closed(void *arg)
 {
+    struct engine *e = arg;
     struct hf_fs *fs = e->fs;
 
-    if (!e->draining || e->drained || atomic_load_explicit(&e->mem, memory_order_relaxed) > 0)
-        return;
-    e->drained = true;
-    closes_send(e);
     pthread_mutex_lock(&fs->lock);
     fs->drained++;
     pthread_cond_broadcast(&fs->changed);
     pthread_mutex_unlock(&fs->lock);
+}
+
+/* Nothing is buffered any more: the sessions end, and with them what is open. */
+void engine_check_drained(struct engine *e)
+{
+    if (!e->draining || e->drained || atomic_load_explicit(&e->mem, memory_order_relaxed) > 0)
+        return;
+    e->drained = true;
+    hf_client_close(e->client, on_client_closed, e);
 }
 
 int engine_new(struct hf_fs *fs, unsigned index, struct engine **ret)

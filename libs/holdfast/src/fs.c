@@ -9,6 +9,8 @@
 
 #include "fs_priv.h"
 
+#define CLOSE_MS 3000u
+
 static void set_defaults(struct hf_fs_opts *o)
 {
     if (o->threads == 0)
@@ -151,8 +153,8 @@ int hf_fs_close(struct hf_fs *fs)
     atomic_store(&fs->closing, true);
     for (unsigned i = 0; i < fs->nengines; i++)
         hf_loop_post(fs->engines[i]->loop, &fs->engines[i]->drain_task);
-    /* A write and a commit, each within its time. */
-    rc = wait_engines(fs, &fs->drained, 2 * fs->opts.timeout_ms + 1000);
+    /* A write and a commit, each within its time, and the ends of sessions. */
+    rc = wait_engines(fs, &fs->drained, 2 * fs->opts.timeout_ms + CLOSE_MS);
     pthread_mutex_lock(&fs->lock);
     if (fs->close_err)
         rc = fs->close_err;

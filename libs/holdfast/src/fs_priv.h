@@ -346,7 +346,6 @@ struct inode *file_inode(struct req *r);
 /* open.c */
 void open_init(struct engine *e);
 void opens_lost(struct engine *e, uint32_t shard);
-void closes_send(struct engine *e);
 void hold_release(struct inode *i); /* an open less */
 void file_free(struct hf_file *f);
 

@@ -23,6 +23,7 @@
 #define AGAIN_MAX  32u
 
 static void open_send(struct req *r);
+static void closes_send(struct engine *e);
 
 /* ---- files ---- */
 
@@ -141,7 +142,7 @@ static void closes_send_shard(struct engine *e)
     hf__meta__close(hf_client_meta(e->client), &c->req, on_closed, &c->call);
 }
 
-void closes_send(struct engine *e)
+static void closes_send(struct engine *e)
 {
     unsigned before;
 
