@@ -26,6 +26,8 @@ static const char usage[] =
     "  --no-mmap       no maps\n"
     "  --no-punch      no fallocate\n"
     "  --no-copy       no copy_file_range\n"
+    "  --no-seek       no SEEK_DATA\n"
+    "  --no-append     no O_APPEND\n"
     "  --spoil N       change a byte behind its own back after operation N: it must notice\n"
     "  --quiet         no progress\n"
     "\n"
@@ -94,6 +96,10 @@ int main(int argc, char **argv)
             o.no_punch = true;
         } else if (strcmp(a, "--no-copy") == 0) {
             o.no_copy = true;
+        } else if (strcmp(a, "--no-seek") == 0) {
+            o.no_seek = true;
+        } else if (strcmp(a, "--no-append") == 0) {
+            o.no_append = true;
         } else if (strcmp(a, "--quiet") == 0) {
             o.quiet = true;
         } else if (a[0] == '-' || o.path != NULL) {

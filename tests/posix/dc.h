@@ -17,7 +17,7 @@ struct dc_opts {
     size_t max_size;
     uint64_t every; /* the whole file is compared after this many operations */
     uint64_t spoil; /* before this operation a byte is changed behind the model; 0: never */
-    bool no_mmap, no_punch, no_copy, quiet;
+    bool no_mmap, no_punch, no_copy, no_seek, no_append, quiet;
 };
 
 struct dc {

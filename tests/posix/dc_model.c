@@ -24,7 +24,7 @@ int dc_init(struct dc *d, const struct dc_opts *o)
     };
     d->punch_ok = d->zero_ok = d->keep_ok = !o->no_punch;
     d->copy_ok = !o->no_copy;
-    d->rng = o->seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    d->rng = (o->seed ^ (o->seed >> 29)) * UINT64_C(0xff51afd7ed558ccd); /* streams far apart */
     d->model = calloc(1, o->max_size + 4096);
     d->buf = malloc(o->max_size + 4096);
     d->log = calloc(DC_LOG, sizeof(*d->log));
@@ -69,10 +69,12 @@ int dc_wrong(struct dc *d, const char *fmt, ...)
 {
     va_list ap;
 
-    printf("datacheck: WRONG at operation %llu of seed %llu (--seed %llu --max-size %zu%s%s%s): ",
-           (unsigned long long)d->op, (unsigned long long)d->o->seed,
-           (unsigned long long)d->o->seed, d->o->max_size, d->o->no_mmap ? " --no-mmap" : "",
-           d->o->no_punch ? " --no-punch" : "", d->o->no_copy ? " --no-copy" : "");
+    printf(
+        "datacheck: WRONG at operation %llu of seed %llu (--seed %llu --max-size %zu%s%s%s%s%s): ",
+        (unsigned long long)d->op, (unsigned long long)d->o->seed, (unsigned long long)d->o->seed,
+        d->o->max_size, d->o->no_mmap ? " --no-mmap" : "", d->o->no_punch ? " --no-punch" : "",
+        d->o->no_copy ? " --no-copy" : "", d->o->no_seek ? " --no-seek" : "",
+        d->o->no_append ? " --no-append" : "");
     va_start(ap, fmt);
     vprintf(fmt, ap);
     va_end(ap);
@@ -439,7 +441,7 @@ static int reopen(struct dc *d)
     if (d->fd >= 0 && close(d->fd) != 0) {
         return dc_wrong(d, "close: %s", strerror(errno));
     }
-    d->append = dc_random(d, 3) == 0;
+    d->append = dc_random(d, 3) == 0 && !d->o->no_append;
     d->fd = open(d->o->path, O_RDWR | O_CREAT | (d->append ? O_APPEND : 0), 0644);
     return d->fd < 0 ? dc_wrong(d, "open: %s", strerror(errno)) : check_size(d);
 }
@@ -486,7 +488,7 @@ static int one(struct dc *d)
         return op_reopen(d);
     }
     if (r < 96) {
-        return op_seek(d);
+        return d->o->no_seek ? op_read(d) : op_seek(d);
     }
     return d->copy_ok ? op_copy(d) : op_read(d);
 }

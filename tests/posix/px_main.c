@@ -20,10 +20,12 @@
 #define PX_GROUPS(X)                                                                               \
     X(chmod)                                                                                       \
     X(chown)                                                                                       \
-    X(create) X(setid) X(open) X(link) X(mkdir) X(mknod) X(rename) X(rename_kinds) X(rename_flags) \
-        X(rmdir) X(symlink) X(unlink) X(orphan) X(sticky) X(truncate) X(utimens) X(access) X(io)   \
-            X(append) X(fallocate) X(seek) X(offsets) X(names) X(xattr) X(acl) X(acl_default)      \
-                X(flock) X(fcntl_lock) X(ofd_lock) X(statvfs) X(readdir) X(mmap) X(two)
+    X(create)                                                                                      \
+    X(setid)                                                                                       \
+    X(open) X(link) X(mkdir) X(mknod) X(rename) X(rename_kinds) X(rename_flags) X(rmdir)           \
+        X(symlink) X(unlink) X(orphan) X(sticky) X(truncate) X(utimens) X(access) X(io) X(append)  \
+            X(fallocate) X(seek) X(offsets) X(names) X(xattr) X(acl) X(acl_default) X(flock)       \
+                X(fcntl_lock) X(ofd_lock) X(statvfs) X(readdir) X(mmap) X(two)
 
 #define X(g) extern const struct px_group px_group_##g;
 PX_GROUPS(X)
@@ -48,7 +50,7 @@ static struct {
     const char *name;
     size_t failures;
     bool child;
-    jmp_buf out;
+    sigjmp_buf out;
     size_t count[3], number;
 } px;
 
@@ -80,7 +82,7 @@ static _Noreturn void leave(int how)
         fflush(stdout);
         _exit(1);
     }
-    longjmp(px.out, how);
+    siglongjmp(px.out, how);
 }
 
 _Noreturn void px_skip(const char *fmt, ...)
@@ -201,6 +203,14 @@ static void on_alarm(int sig)
     _exit(1);
 }
 
+/* A page of a map that the file system could not give. */
+static void on_bus_error(int sig)
+{
+    (void)sig;
+    px_fail(PX_AT, "SIGBUS: a page of a map could not be read");
+    leave(1);
+}
+
 static bool matches(const char *const *patterns, size_t n, const char *name, const char **ret)
 {
     for (size_t i = 0; i < n; i++) {
@@ -234,7 +244,7 @@ static enum outcome run_here(const char *name, void (*fn)(void), size_t matrix)
     volatile int how;
 
     px.failures = 0;
-    how = setjmp(px.out);
+    how = sigsetjmp(px.out, 1);
     if (how == 0) {
         enter(name);
         if (fn != NULL) {
@@ -370,6 +380,7 @@ int main(int argc, char **argv)
     px.dir2 = px.dir2 != NULL ? real2 : NULL;
     signal(SIGPIPE, SIG_IGN);
     signal(SIGALRM, on_alarm);
+    signal(SIGBUS, on_bus_error);
     px_root();
     umask(022);
     snprintf(px.base, sizeof(px.base), "px.%d", (int)getpid());
