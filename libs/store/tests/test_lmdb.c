@@ -312,7 +312,9 @@ static void commit_fails(const char *spec, uint64_t want_applied)
     put_str(s, "first", "1");
     cr_assert_eq(hf_store_checkpoint(s, 1), 0);
     put_str(s, "second", "1");
+    cr_assert_not(hf_store_broken(s));
     cr_assert_eq(hf_store_checkpoint(s, 2), HF_E_IO);
+    cr_assert(hf_store_broken(s));
     cr_assert_eq(hf_store_checkpoint(s, 2), HF_E_STOPPED);
     cr_assert_eq(hf_store_get(s, 0, hf_slice_str("first"), &v), HF_E_STOPPED);
     cr_assert_eq(hf_store_put(s, 0, hf_slice_str("x"), hf_slice_str("y")), HF_E_STOPPED);
@@ -332,4 +334,37 @@ Test(lmdb, a_failed_commit_stops_the_store)
 {
     commit_fails("store.commit=error@2", 1);
     commit_fails("store.committed=error@2", 2);
+}
+
+/* Nobody knows what a store holds that could not be read. */
+static void read_fails(const char *spec, bool scan)
+{
+    char *dir = temp_dir_new();
+    struct hf_store_opts o = test_opts(HF_STORE_LMDB, dir);
+    struct hf_store_iter it;
+    struct hf_slice k, v;
+    struct hf_store *s;
+    const char *bad;
+
+    cr_assert_eq(hf_faults_new(spec, &o.faults, &bad), 0);
+    cr_assert_eq(hf_store_open(&o, &s), 0);
+    put_str(s, "first", "1");
+    if (scan) {
+        cr_assert_eq(hf_store_seek(s, 0, hf_slice(NULL, 0), hf_slice(NULL, 0), &it), 0);
+        cr_assert_eq(hf_store_next(&it, &k, &v), HF_E_IO);
+        hf_store_iter_end(&it);
+    } else {
+        cr_assert_eq(hf_store_get(s, 0, hf_slice_str("first"), &v), HF_E_IO);
+    }
+    cr_assert(hf_store_broken(s));
+    cr_assert_eq(hf_store_checkpoint(s, 1), HF_E_STOPPED);
+    hf_store_close(s);
+    hf_faults_free(o.faults);
+    temp_dir_free(dir);
+}
+
+Test(lmdb, a_failed_read_stops_the_store)
+{
+    read_fails("store.get=error@1", false);
+    read_fails("store.scan=error@1", true);
 }
