@@ -10,7 +10,8 @@
 
 #include "lf.h"
 
-#define MANY 2000
+#define MANY  2000
+#define CHAIN 100000
 
 /* ---- a script: each callback makes the next call ---- */
 
@@ -247,7 +248,7 @@ static void chain_next(void *arg, int64_t n)
         return;
     }
     c->left--;
-    hf_write_async(c->f, &c->iov, 1, c->left, chain_next, c);
+    hf_write_async(c->f, &c->iov, 1, CHAIN - 1 - c->left, chain_next, c);
 }
 
 static bool chain_done(void *arg)
@@ -259,12 +260,12 @@ static bool chain_done(void *arg)
 static void t_chain(struct nt_env *e)
 {
     struct hf_fs *fs = lf_open(e, NULL);
-    struct chain c = {.f = lf_create(fs, lf_dir(e, fs), "c", 0), .iov = {"x", 1}, .left = 100000};
+    struct chain c = {.f = lf_create(fs, lf_dir(e, fs), "c", 0), .iov = {"x", 1}, .left = CHAIN};
 
     chain_next(&c, 1);
     lf_until(chain_done, &c, "the chain");
     LF_OK(c.failed);
-    NT_EQ(lf_size(fs, hf_file_handle(c.f)), 100000);
+    NT_EQ(lf_size(fs, hf_file_handle(c.f)), CHAIN);
     LF_OK(hf_close(c.f));
     lf_close(fs);
 }

@@ -83,7 +83,7 @@ struct stream {
     struct hf_file *f;
     atomic_bool stop;
     atomic_uint_fast64_t written;
-    int64_t failed;
+    atomic_int failed;
 };
 
 static void *stream_main(void *arg)
@@ -97,7 +97,7 @@ static void *stream_main(void *arg)
 
         nt_pattern(11, off, b, 70000);
         n = hf_write(s->f, b, 70000, off % (48 * MIB));
-        s->failed = n == 70000 ? 0 : n < 0 ? n : -EIO;
+        s->failed = n == 70000 ? 0 : n < 0 ? (int)n : -EIO;
         off += 70000;
         if (off / 70000 % 100 == 0 && s->failed == 0) {
             s->failed = hf_fsync(s->f, false);
