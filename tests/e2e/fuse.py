@@ -91,10 +91,12 @@ def test_tree(node):
             put(m.path("tree", f), get(os.path.join(SOURCE, f)))
         sums = {f: sum_of(os.path.join(SOURCE, f)) for f in files}
         assert all(sum_of(m.path("tree", f)) == sums[f] for f in files)
-        for f in files[::97]:  # the same bytes over NFS
-            url = f"nfs://127.0.0.1/main/tree/{f}?nfsport={node.port}&mountport={node.port}&version=3"
+        for f in files[::97]:  # the same bytes over NFS, by another name
+            os.link(m.path("tree", f), m.path("sample"))
+            url = f"nfs://127.0.0.1/main/sample?nfsport={node.port}&mountport={node.port}&version=3"
             data = subprocess.run(["nfs-cat", url], stdout=subprocess.PIPE, check=True, timeout=60).stdout
             assert hashlib.sha256(data).hexdigest() == sums[f], f
+            os.unlink(m.path("sample"))
         m.umount()
     node.stop()
     node.start()
@@ -149,19 +151,32 @@ def appends(a, b):
     os.unlink(a.path("log"))
 
 
+def write_until_told(top, k):
+    """A program of its own (with files open on the mount, the test could not start a node: its child would close them
+    first, and wait for the node): says the name and size of each file that it has fsynced."""
+    i = 0
+    while True:
+        name = f"k{k}-{i}"
+        size = random.Random(name).choice((100, 5000, 20000, 300000))
+        put(os.path.join(top, name), random.Random(name).randbytes(size), sync=True)
+        print(name, size, flush=True)
+        i += 1
+
+
 def test_node_killed(node):
     """What fsync has acknowledged is there after kill -9; programs go on."""
-    done, stop = [], threading.Event()
+    done = []
+
+    def collect(p):
+        for line in p.stdout:
+            if line.endswith("\n"):  # else it was cut off by the end
+                name, size = line.split()
+                done.append((name, int(size)))
+
     with harness.Mount(node) as m:
-        def work(k):
-            i = 0
-            while not stop.is_set():
-                name = f"k{k}-{i}"
-                size = random.Random(name).choice((100, 5000, 20000, 300000))
-                put(m.path(name), random.Random(name).randbytes(size), sync=True)
-                done.append((name, size))
-                i += 1
-        threads = [threading.Thread(target=work, args=(k,), daemon=True) for k in range(4)]
+        writers = [subprocess.Popen([sys.executable, __file__, "--write", m.dir, str(k)], stdout=subprocess.PIPE, text=True)
+                   for k in range(4)]
+        threads = [threading.Thread(target=collect, args=(p,), daemon=True) for p in writers]
         for t in threads:
             t.start()
         for _ in range(4):
@@ -169,10 +184,14 @@ def test_node_killed(node):
             harness.wait_for("files are written", lambda n=n: len(done) > n + 40, 60)
             node.kill()
             node.start()
-        stop.set()
+        n = len(done)
+        harness.wait_for("files are written", lambda: len(done) > n + 40, 60)
+        for p in writers:
+            assert p.poll() is None, "a program met an error"
+            p.kill()
+            p.wait(60)
         for t in threads:
             t.join(60)
-            assert not t.is_alive()
         m.umount()
     with harness.Mount(node) as m:
         for name, size in done:
@@ -219,6 +238,8 @@ def test_still_open(node):
 
 
 def main():
+    if sys.argv[1:2] == ["--write"]:
+        write_until_told(sys.argv[2], sys.argv[3])
     tests = [test_calls, test_tree, test_two_mounts, test_node_killed, test_mount_killed, test_still_open]
     wanted = sys.argv[1:]
     n = 0
