@@ -110,7 +110,9 @@ static int format_if_new(struct shard *s, const struct hf_meta_format *format, c
     return rc;
 }
 
-static int open_store(struct shard *s, char *err, size_t err_bytes)
+/* fresh: the file system was never finished. Then a store that cannot be read, and whose log is
+ * empty, was being made when the power failed: it is made anew. */
+static int open_store(struct shard *s, bool fresh, char *err, size_t err_bytes)
 {
     const struct hf_store_opts o = {
         .kind = HF_STORE_LMDB,
@@ -124,6 +126,13 @@ static int open_store(struct shard *s, char *err, size_t err_bytes)
     };
     int rc = hf_store_open(&o, &s->store);
 
+    if (rc == HF_E_CORRUPT && fresh && hf_log_end(s->conf.wal) == 1) {
+        hf_log(s->conf.log, HF_WARN, "meta", "shard=%" PRIu32 ": was not finished; made anew",
+               s->conf.id);
+        rc = hf_store_discard(s->conf.dir);
+        if (rc == 0)
+            rc = hf_store_open(&o, &s->store);
+    }
     if (rc)
         (void)snprintf(
             err, err_bytes, "shard %" PRIu32 ": cannot open %s: %s", s->conf.id, s->conf.dir,
@@ -148,7 +157,7 @@ int shard_open(const struct shard_conf *c, const struct hf_meta_format *format, 
     rc = batch_init(s);
     if (rc)
         goto fail;
-    rc = open_store(s, err, err_bytes);
+    rc = open_store(s, format != NULL, err, err_bytes);
     if (rc)
         goto fail;
     rc = format_if_new(s, format, err, err_bytes);

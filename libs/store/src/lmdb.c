@@ -488,6 +488,22 @@ static int create_tables(struct lmdb_store *l, const struct hf_store_opts *o)
     return map_err(mdb_txn_commit(txn));
 }
 
+int hf_store_discard(const char *dir)
+{
+    static const char *const names[] = {"data.mdb", "lock.mdb"};
+    char path[PATH_BYTES + 16];
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        int n = snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+
+        if (n < 0 || (size_t)n >= sizeof(path))
+            return HF_E_NAMETOOLONG;
+        if (unlink(path) != 0 && errno != ENOENT)
+            return hf_err_from_errno(errno);
+    }
+    return sync_dir(dir);
+}
+
 static int sys_read(struct lmdb_store *l, MDB_txn *txn, uint64_t *ret_applied)
 {
     MDB_val k = to_val(hf_slice_str(SYS_KEY)), v = {0};

@@ -368,3 +368,24 @@ Test(lmdb, a_failed_read_stops_the_store)
     read_fails("store.get=error@1", false);
     read_fails("store.scan=error@1", true);
 }
+
+/* What a power failure may leave of LMDB's first pages. */
+Test(lmdb, a_store_that_was_not_finished_can_be_discarded)
+{
+    static const uint8_t part[512] = {[10] = 8};
+    char *dir = temp_dir_new(), path[4200];
+    struct hf_store_opts o = test_opts(HF_STORE_LMDB, dir);
+    struct hf_store *s;
+    FILE *f;
+
+    (void)snprintf(path, sizeof(path), "%s/data.mdb", dir);
+    f = fopen(path, "we");
+    cr_assert_not_null(f);
+    cr_assert_eq(fwrite(part, 1, sizeof(part), f), sizeof(part));
+    cr_assert_eq(fclose(f), 0);
+    cr_assert_eq(hf_store_open(&o, &s), HF_E_CORRUPT);
+    cr_assert_eq(hf_store_discard(dir), 0);
+    cr_assert_eq(hf_store_open(&o, &s), 0);
+    hf_store_close(s);
+    temp_dir_free(dir);
+}

@@ -52,6 +52,11 @@ struct hf_store_opts {
  * LMDB environment that is not a store; CORRUPT: not LMDB or damaged. Nothing is changed by a
  * refusal. */
 int hf_store_open(const struct hf_store_opts *o, struct hf_store **ret);
+/* Removes the LMDB files in dir, which nobody may have open. For a store that was being made when
+ * the power failed: LMDB's first pages are not synced before the first commit, so that a part of
+ * them may be all there is, and open says CORRUPT. The caller must know that nothing was ever
+ * committed to it. Errors of unlink and fsync. */
+int hf_store_discard(const char *dir);
 /* Discards what was not checkpointed (the log has it). After all snapshots. */
 void hf_store_close(struct hf_store *s);
 
