@@ -291,16 +291,32 @@ static bool many_ended(void *arg)
     return atomic_load(&m->ok) + atomic_load(&m->again) + atomic_load(&m->other) == MANY;
 }
 
+static void closed(void *arg, int err)
+{
+    atomic_store((atomic_int *)arg, err);
+}
+
+static bool is_closed(void *arg)
+{
+    return atomic_load((atomic_int *)arg) != 1;
+}
+
+/* A file can be closed all the same. */
 static void t_limit(struct nt_env *e)
 {
     struct hf_fs_opts o = {.max_calls = 100};
     struct hf_fs *fs = lf_open(e, &o);
+    struct hf_file *f = lf_create(fs, lf_dir(e, fs), "f", 0);
     struct many m = {0};
+    atomic_int rc = 1;
 
     for (unsigned k = 0; k < MANY; k++) {
         hf_getattr_async(fs, hf_root(fs), many_done, &m);
         NT_CHECK(lf_stats(fs).calls_in_flight <= 100);
     }
+    hf_close_async(f, closed, &rc);
+    lf_until(is_closed, &rc, "the file is closed");
+    LF_OK(atomic_load(&rc));
     lf_until(many_ended, &m, "all calls have ended");
     NT_CHECK(atomic_load(&m.ok) >= 100 && atomic_load(&m.other) == 0);
     NT_CHECK(atomic_load(&m.again) > 0);

@@ -100,7 +100,7 @@ static int req_new(struct hf_fs *fs, const struct args *a, bool here, struct req
     int rc;
 
     rc = atomic_load_explicit(&fs->closing, memory_order_relaxed) ? HF_E_CLOSED
-         : n >= fs->opts.max_calls                                ? HF_E_BUSY
+         : n >= fs->opts.max_calls && !a->always                  ? HF_E_BUSY
                                                                   : sizes_of(a, &bytes);
     if (rc == 0 && (r = req_alloc(a->e, here)) == NULL)
         rc = HF_E_NOMEM;

@@ -137,6 +137,7 @@ struct args {
     struct engine *e;
     void (*run)(struct req *r);
     enum kind kind;
+    bool always; /* the limit of calls does not hold: it gives something back */
     union {
         hf_done_fn *done;
         hf_attr_fn *attr;

@@ -74,7 +74,9 @@ static void run_close(struct req *r)
 
 void hf_close_async(struct hf_file *f, hf_done_fn *fn, void *arg)
 {
-    submit_file(f, &(struct args){.run = run_close, .kind = K_DONE, .fn.done = fn, .arg = arg});
+    submit_file(f,
+                &(struct args){
+                    .run = run_close, .kind = K_DONE, .always = true, .fn.done = fn, .arg = arg});
 }
 
 /* ---- write ---- */

@@ -232,7 +232,7 @@ void hf_fallocate_async(struct hf_file *f, int mode, uint64_t offset, uint64_t l
                         void *arg);
 /* whence: SEEK_DATA, SEEK_HOLE. ENXIO. Own buffered writes are data. */
 void hf_seek_async(struct hf_file *f, uint64_t offset, int whence, hf_size_fn *fn, void *arg);
-/* Flushes and ends the file, whatever fn says. */
+/* Flushes and ends the file, whatever fn says. max_calls does not hold for it. */
 void hf_close_async(struct hf_file *f, hf_done_fn *fn, void *arg);
 
 /* ---- the same, waiting ---- */
