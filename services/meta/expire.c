@@ -26,6 +26,13 @@ static int drop_orphan(struct shard *s, void *arg)
     return hf_meta_orphan_del(s->meta, x->id, x->now_ns);
 }
 
+static int drop_append(struct shard *s, void *arg)
+{
+    const struct slice *x = arg;
+
+    return hf_meta_append_drop(s->meta, x->id);
+}
+
 void expire_step(struct shard *s, struct expire *e)
 {
     struct slice x = {.now_ns = shard_now_ns(s)};
@@ -39,8 +46,13 @@ void expire_step(struct shard *s, struct expire *e)
             return;
         e->session = x.id; /* it may have more */
     }
+    for (unsigned n = 0; n < SLICE; n++) {
+        if (hf_meta_orphans_next(s->meta, x.now_ns, &e->orphan, &x.id))
+            break;
+        if (!shard_change(s, drop_orphan, &x))
+            return;
+    }
     for (unsigned n = 0; n < SLICE; n++)
-        if (hf_meta_orphans_next(s->meta, x.now_ns, &e->orphan, &x.id) ||
-            !shard_change(s, drop_orphan, &x))
+        if (hf_meta_append_late(s->meta, x.now_ns, &x.id) || !shard_change(s, drop_append, &x))
             return;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What nobody asks for: opens of sessions that have not renewed themselves end, and objects without
- * names that nobody has open go. In small changes between calls.
+ * What nobody asks for: opens of sessions that have not renewed themselves end, objects without
+ * names that nobody has open go, and so do appends whose writer is gone. In small changes between
+ * calls.
  */
 #ifndef HF_META_EXPIRE_H
 #define HF_META_EXPIRE_H

@@ -28,7 +28,8 @@ struct node {
     uint32_t nlink, names, subdirs;
     uint8_t type, kind, reach;
     bool has_content, content_seen, parent_seen;
-    bool orphan; /* has a row in table orph */
+    bool orphan;    /* has a row in table orph */
+    uint64_t opens; /* sum over its opens less sum over their index: 0 if they match */
 };
 
 struct check {
@@ -221,11 +222,23 @@ static int on_opn(void *arg, struct hf_slice key, struct hf_slice val)
     const uint8_t *p = key.data;
     struct check *k = arg;
     bool index = key.len == 17 && p[0] == 0xff;
-    uint64_t ino = index ? hf_get_be64(p + 9) : key.len == 16 ? hf_get_be64(p) : 0;
+    uint64_t ino, session;
+    struct node *n;
 
     (void)val;
-    if (!node_get(k, ino))
+    if (!index && key.len != 16) {
+        problem(k, "bad-value", 0, "an open that does not decode");
+        return 0;
+    }
+    ino = hf_get_be64(index ? p + 9 : p);
+    session = hf_get_be64(index ? p + 1 : p + 8);
+    n = node_get(k, ino);
+    if (!n)
         problem(k, "open", ino, "an open of an object that does not exist");
+    else if (index)
+        n->opens -= hf_hash_u64(session);
+    else
+        n->opens += hf_hash_u64(session);
     return 0;
 }
 
@@ -254,6 +267,8 @@ static void check_counts(struct check *k, const struct node *n, bool root)
         : dir ? n->names && !n->parent_seen
               : n->parent && !n->parent_seen)
         problem(k, "parent", n->ino, "the parent pointer names no directory that holds it");
+    if (n->opens)
+        problem(k, "open", n->ino, "its opens and the index of opens by session differ");
     if (n->kind == HF_KIND_INLINE && n->has_content != n->content_seen)
         problem(k, "inline", n->ino, "inline content is missing, or not accounted for");
 }

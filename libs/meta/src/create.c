@@ -74,11 +74,13 @@ static int create_new(struct hf_meta *m, struct hf_meta_op *op, const Hf__Create
                       Hf__CreateRep *p, struct hf_obj *dir, const struct hf_dent *d)
 {
     const Hf__SetAttrs *s = q->set ? q->set : &no_attrs;
-    bool exclusive = q->how == HF__CREATE_HOW__CREATE_EXCLUSIVE;
+    bool exclusive = q->how == HF__CREATE_HOW__CREATE_EXCLUSIVE, hold = q->open && op->session;
     struct hf_inherit h;
     struct hf_obj o;
     int r = check_attrs(s);
 
+    if (r == 0 && hold)
+        r = hf_open_room(m, 0, op->session, &hold);
     if (r == 0)
         r = hf_obj_new(op, HF__FILE_TYPE__FT_REG, &o, &p->obj);
     if (r == 0 && s->set_size)
@@ -103,7 +105,7 @@ static int create_new(struct hf_meta *m, struct hf_meta_op *op, const Hf__Create
     op->event.size = o.i.size;
     p->created = true;
     r = commit_new(m, op, dir, &o, d, hf_name(&q->name), &h);
-    return r || !q->open || !op->session ? r : hf_open_put(m, o.i.ino, op->session);
+    return r || !hold ? r : hf_open_put(m, o.i.ino, op->session);
 }
 
 static int truncate_existing(struct hf_meta *m, struct hf_meta_op *op, const Hf__CreateReq *q,
@@ -126,24 +128,11 @@ static int truncate_existing(struct hf_meta *m, struct hf_meta_op *op, const Hf_
     return hf_obj_save(m, o);
 }
 
-/* As in OPEN: nobody waits for it. */
-static int hold_existing(struct hf_meta *m, struct hf_meta_op *op, const struct hf_obj *o,
-                         const Hf__Cred *cred)
-{
-    int r = 0;
-
-    if (op->event.op == HF__EVENT_OP__EV_NONE) {
-        op->lazy = true;
-        r = hf_event(op, HF__EVENT_OP__EV_SYSTEM, &o->i, 0, hf_slice(NULL, 0), cred);
-    }
-    hf_store_untracked(m->store, true);
-    return r ? r : hf_open_put(m, o->i.ino, op->session);
-}
-
 /* The name is taken. */
 static int create_existing(struct hf_meta *m, struct hf_meta_op *op, const Hf__CreateReq *q,
                            Hf__CreateRep *p, const struct hf_dent *d)
 {
+    bool hold = q->open && op->session;
     Hf__Attr *attr;
     struct hf_obj o;
     int r;
@@ -156,18 +145,18 @@ static int create_existing(struct hf_meta *m, struct hf_meta_op *op, const Hf__C
     if (q->how == HF__CREATE_HOW__CREATE_EXCLUSIVE) {
         if (!(o.i.flags & HF_INO_EXCLUSIVE) || o.i.verf != q->verf)
             return HF_E_EXIST;
-        p->obj = attr;
-        return 0;
+        p->obj = attr; /* this caller made it, in a call whose answer got lost */
+        r = hold ? hf_open_room(m, o.i.ino, op->session, &hold) : 0;
+        return r || !hold ? r : hf_open_hold(m, op, &o.i, q->cred);
     }
     p->obj = attr;
-    if (q->open) {
+    if (q->open)
         r = hf_open_check(m, &o.i, q->cred, q->want);
-        if (r)
-            return r;
-    }
-    if (q->set && q->set->set_size)
+    if (r == 0 && hold)
+        r = hf_open_room(m, o.i.ino, op->session, &hold);
+    if (r == 0 && q->set && q->set->set_size)
         r = truncate_existing(m, op, q, p, &o);
-    return r || !q->open || !op->session ? r : hold_existing(m, op, &o, q->cred);
+    return r || !hold ? r : hf_open_hold(m, op, &o.i, q->cred);
 }
 
 int hf_meta_op_create(struct hf_meta *m, struct hf_meta_op *op, const Hf__CreateReq *q,

@@ -169,8 +169,10 @@ int hf_meta_open(const struct hf_meta_opts *o, struct hf_meta **ret)
     memcpy(m->cookie_key, row.cookie_key, sizeof(m->cookie_key));
     m->next_local = m->end_local = next;
     r = hf_session_any_opens(m, &m->grace);
+    if (r == 0)
+        r = hf_opens_load(m);
     if (r) {
-        free(m);
+        hf_meta_free(m);
         return r;
     }
     *ret = m;
@@ -183,6 +185,7 @@ void hf_meta_free(struct hf_meta *m)
         return;
     hf_place_fini(&m->place);
     hf_appends_fini(m);
+    hf_map_fini(&m->opens);
     free(m);
 }
 

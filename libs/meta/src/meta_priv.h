@@ -52,6 +52,7 @@ struct hf_meta {
     bool grace;         /* sessions have opens that the log may not tell of: see open.c */
     struct hf_place place;
     struct hf_map appends; /* ino -> append to chunks under way (write.c) */
+    struct hf_map opens;   /* session -> how many objects it has open, as a number (open.c) */
 };
 
 #define X(name, Name)                                                                              \
@@ -219,12 +220,21 @@ int hf_obj_del(struct hf_meta *m, const struct hf_inode *i, int64_t now_ns);
 int hf_obj_unlink(struct hf_meta *m, struct hf_meta_op *op, struct hf_obj *o, uint64_t dir);
 
 void hf_appends_fini(struct hf_meta *m);
+void hf_append_forget(struct hf_meta *m, uint64_t ino); /* the object goes */
 
 /* ---- opens and sessions (open.c, session.c) ---- */
 
 /* Somebody has the object open: 0, or NOENT. */
 int hf_open_any(struct hf_meta *m, uint64_t ino);
 int hf_open_put(struct hf_meta *m, uint64_t ino, uint64_t session);
+/* Before the first write: NOSPC if the session has too many. *ret_new: it has not this one yet. ino
+ * 0: an object that is being made. */
+int hf_open_room(struct hf_meta *m, uint64_t ino, uint64_t session, bool *ret_new);
+/* Records an open that is new. Lazy, unless the operation has changed something before. */
+int hf_open_hold(struct hf_meta *m, struct hf_meta_op *op, const struct hf_inode *i,
+                 const Hf__Cred *c);
+/* Counts the opens of every session. */
+int hf_opens_load(struct hf_meta *m);
 /* May c open the object for `want` (R, W, X). ISDIR, ACCES. */
 int hf_open_check(struct hf_meta *m, const struct hf_inode *i, const Hf__Cred *c, uint32_t want);
 /* The last name has gone while the object is open. Saves. */

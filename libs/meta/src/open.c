@@ -25,6 +25,7 @@
 #define KEY_OPEN  16u
 #define KEY_INDEX 17u
 #define CLOSE_MAX 256u
+#define OPENS_MAX (1u << 20) /* of one session */
 
 static const uint8_t row[8] = {HF_VALUE_VERSION};
 
@@ -80,17 +81,48 @@ int hf_open_any(struct hf_meta *m, uint64_t ino)
     return first_with(m, hf_slice(prefix, sizeof(prefix)), found, sizeof(found));
 }
 
+/* 0, or NOENT. */
+static int open_get(struct hf_meta *m, uint64_t ino, uint64_t session)
+{
+    uint8_t open[KEY_OPEN];
+    struct hf_slice val;
+
+    key_open(open, ino, session);
+    return hf_store_get(m->store, HF_T_OPN, hf_slice(open, sizeof(open)), &val);
+}
+
+/* How many objects a session has open is only in memory; without memory for it the bound is not
+ * sharp, which does no harm. */
+static void count_add(struct hf_meta *m, uint64_t session, int n)
+{
+    uintptr_t count = (uintptr_t)hf_map_get(&m->opens, session);
+
+    if (n < 0 && count == 0)
+        return;
+    count = n < 0 ? count - 1 : count + 1;
+    (void)hf_map_put(&m->opens, session, (void *)count);
+}
+
+int hf_open_room(struct hf_meta *m, uint64_t ino, uint64_t session, bool *ret_new)
+{
+    int r = ino ? open_get(m, ino, session) : HF_E_NOENT;
+
+    *ret_new = r == HF_E_NOENT;
+    if (r != HF_E_NOENT)
+        return r;
+    return (uintptr_t)hf_map_get(&m->opens, session) < OPENS_MAX ? 0 : HF_E_NOSPC;
+}
+
 int hf_open_put(struct hf_meta *m, uint64_t ino, uint64_t session)
 {
     uint8_t open[KEY_OPEN], index[KEY_INDEX];
-    struct hf_slice val;
-    int r;
+    int r = open_get(m, ino, session);
 
-    key_open(open, ino, session);
-    r = hf_store_get(m->store, HF_T_OPN, hf_slice(open, sizeof(open)), &val);
     if (r != HF_E_NOENT)
         return r;
+    key_open(open, ino, session);
     key_index(index, session, ino);
+    count_add(m, session, 1);
     r = hf_store_put(m->store, HF_T_OPN, hf_slice(open, sizeof(open)), hf_slice(row, sizeof(row)));
     if (r == 0)
         r = hf_store_put(m->store, HF_T_OPN, hf_slice(index, sizeof(index)),
@@ -98,23 +130,31 @@ int hf_open_put(struct hf_meta *m, uint64_t ino, uint64_t session)
     return r;
 }
 
-/* An open less; an object that nothing holds any more goes. */
-static int open_del(struct hf_meta *m, uint64_t ino, uint64_t session, int64_t now_ns)
+/* An open less; an object that nothing holds any more goes, but not while others may yet open it
+ * again. Only the two rows are lazy: gc waits until what gave it its entries is durable, and so
+ * must see the rest. */
+static int open_del(struct hf_meta *m, uint64_t ino, uint64_t session, int64_t now_ns, bool lazy)
 {
     uint8_t open[KEY_OPEN], index[KEY_INDEX];
     struct hf_inode i;
-    int r;
+    int r = open_get(m, ino, session);
 
+    if (r == 0)
+        count_add(m, session, -1);
+    else if (r != HF_E_NOENT)
+        return r;
     key_open(open, ino, session);
     key_index(index, session, ino);
+    hf_store_untracked(m->store, lazy);
     r = hf_store_del(m->store, HF_T_OPN, hf_slice(open, sizeof(open)));
     if (r == 0)
         r = hf_store_del(m->store, HF_T_OPN, hf_slice(index, sizeof(index)));
+    hf_store_untracked(m->store, false);
     if (r == 0)
         r = hf_ino_get(m, ino, &i);
     if (r)
         return r == HF_E_NOENT ? 0 : r;
-    if (i.nlink > 0 || i.type == HF__FILE_TYPE__FT_DIR)
+    if (i.nlink > 0 || i.type == HF__FILE_TYPE__FT_DIR || hf_session_grace(m, now_ns))
         return 0;
     r = hf_open_any(m, ino);
     if (r != HF_E_NOENT)
@@ -135,6 +175,25 @@ int hf_open_orphan(struct hf_meta *m, struct hf_meta_op *op, struct hf_obj *o)
     return hf_obj_save(m, o);
 }
 
+int hf_opens_load(struct hf_meta *m)
+{
+    struct hf_store_iter it;
+    struct hf_slice key, val;
+    int r = hf_store_seek(m->store, HF_T_OPN, hf_slice("\xff", 1), hf_slice("\xff", 1), &it);
+
+    if (r)
+        return r;
+    while (r == 0) {
+        r = hf_store_next(&it, &key, &val);
+        if (r == 0 && key.len != KEY_INDEX)
+            r = HF_E_CORRUPT;
+        if (r == 0)
+            count_add(m, hf_get_be64((const uint8_t *)key.data + 1), 1);
+    }
+    hf_store_iter_end(&it);
+    return r == HF_E_NOENT ? 0 : r;
+}
+
 /* ---- sessions that end ---- */
 
 int hf_opens_drop(struct hf_meta *m, uint64_t session, int64_t now_ns, unsigned max,
@@ -149,7 +208,7 @@ int hf_opens_drop(struct hf_meta *m, uint64_t session, int64_t now_ns, unsigned 
     while (n < max) {
         r = first_with(m, hf_slice(prefix, sizeof(prefix)), found, sizeof(found));
         if (r == 0)
-            r = open_del(m, hf_get_be64(found + 9), session, now_ns);
+            r = open_del(m, hf_get_be64(found + 9), session, now_ns, false);
         if (r)
             break;
         n++;
@@ -286,31 +345,40 @@ static int truncate_open(struct hf_meta *m, struct hf_meta_op *op, const Hf__Ope
     return hf_obj_save(m, o);
 }
 
+int hf_open_hold(struct hf_meta *m, struct hf_meta_op *op, const struct hf_inode *i,
+                 const Hf__Cred *c)
+{
+    int r = 0;
+
+    if (op->event.op == HF__EVENT_OP__EV_NONE) {
+        op->lazy = true;
+        r = hf_event(op, HF__EVENT_OP__EV_SYSTEM, i, 0, hf_slice(NULL, 0), c);
+    }
+    hf_store_untracked(m->store, true);
+    return r ? r : hf_open_put(m, i->ino, op->session);
+}
+
 int hf_meta_op_open(struct hf_meta *m, struct hf_meta_op *op, const Hf__OpenReq *q, Hf__OpenRep *p)
 {
     bool hold = q->hold && op->session;
     struct hf_obj o;
     int r = hf_obj_load_orphan(m, op, q->ino, q->gen, &o, &p->obj);
 
-    if (r == 0 && o.i.nlink == 0 && !(hold && hf_session_grace(m, op->now_ns)))
-        r = hf_open_any(m, o.i.ino) ? HF_E_STALE : 0;
+    if (r == 0 && o.i.nlink == 0 && !(hold && hf_session_grace(m, op->now_ns))) {
+        r = hf_open_any(m, o.i.ino);
+        r = r == HF_E_NOENT ? HF_E_STALE : r;
+    }
     if (r)
         return r;
     r = hf_open_check(m, &o.i, q->cred, q->want | (q->truncate ? HF_W : 0u));
     if (r == 0 && q->truncate)
         r = hf_size_check(&o.i, 0);
-    if (r)
-        return r;
-    if (q->truncate)
+    hold &= o.i.type != HF__FILE_TYPE__FT_DIR;
+    if (r == 0 && hold)
+        r = hf_open_room(m, o.i.ino, op->session, &hold);
+    if (r == 0 && q->truncate)
         r = truncate_open(m, op, q, p, &o);
-    else if (hold)
-        op->lazy = true;
-    if (r || !hold || o.i.type == HF__FILE_TYPE__FT_DIR)
-        return r;
-    if (op->event.op == HF__EVENT_OP__EV_NONE)
-        r = hf_event(op, HF__EVENT_OP__EV_SYSTEM, &o.i, 0, hf_slice(NULL, 0), q->cred);
-    hf_store_untracked(m->store, true);
-    return r ? r : hf_open_put(m, o.i.ino, op->session);
+    return r || !hold ? r : hf_open_hold(m, op, &o.i, q->cred);
 }
 
 int hf_meta_op_close(struct hf_meta *m, struct hf_meta_op *op, const Hf__CloseReq *q,
@@ -323,9 +391,15 @@ int hf_meta_op_close(struct hf_meta *m, struct hf_meta_op *op, const Hf__CloseRe
         return HF_E_INVAL;
     if (!op->session)
         return HF_E_NOSESSION;
-    op->event.op = HF__EVENT_OP__EV_SYSTEM;
-    op->event.time_ns = op->now_ns;
-    for (size_t k = 0; k < q->n_inos && r == 0; k++)
-        r = open_del(m, q->inos[k], op->session, op->now_ns);
+    for (size_t k = 0; k < q->n_inos && r == 0; k++) {
+        r = open_get(m, q->inos[k], op->session);
+        if (r == 0) {
+            op->event.op = HF__EVENT_OP__EV_SYSTEM;
+            op->event.time_ns = op->now_ns;
+            r = open_del(m, q->inos[k], op->session, op->now_ns, true);
+        }
+        r = r == HF_E_NOENT ? 0 : r;
+    }
+    op->lazy = r == 0;
     return r;
 }

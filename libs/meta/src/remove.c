@@ -37,6 +37,7 @@ int hf_obj_del(struct hf_meta *m, const struct hf_inode *i, int64_t now_ns)
 {
     int r = 0;
 
+    hf_append_forget(m, i->ino);
     if (i->kind == HF_KIND_INLINE && i->allocated)
         r = hf_data_del(m, i->ino);
     else if (i->kind == HF_KIND_CHUNKS)

@@ -13,7 +13,9 @@
  * An append to chunks is two steps as well, and nobody else may append in between: the shard's
  * memory has an entry for the file, with a token that WRITE_END or PROMOTE must show. A second
  * append meanwhile is told to try again. An append whose writer is gone ends after APPEND_NS: the
- * fence is raised before the next one, so that late bytes of the first are refused. A restart of
+ * fence is raised before the next one may begin, so that late bytes of the first are refused; the
+ * service looks for such entries now and then (hf_meta_append_late), so that they do not fill the
+ * table. A writer that fails says so with a WRITE_END of no bytes. A restart of
  * the shard forgets the entries; then WRITE_END of an older start is refused and the tail is
  * trimmed, as for every write beyond the end (see hf_layout_settle).
  *
@@ -100,9 +102,22 @@ struct hf_append {
     int64_t until_ns;
 };
 
-static void append_end(struct hf_meta *m, uint64_t ino)
+void hf_append_forget(struct hf_meta *m, uint64_t ino)
 {
     free(hf_map_del(&m->appends, ino));
+}
+
+/* The operation that began it fails. One before it that has run out stays so. */
+static void append_undo(struct hf_meta *m, uint64_t ino, bool late)
+{
+    struct hf_append *a = hf_map_get(&m->appends, ino);
+
+    if (!late || !a) {
+        hf_append_forget(m, ino);
+        return;
+    }
+    a->until_ns = INT64_MIN;
+    a->token = 0;
 }
 
 void hf_appends_fini(struct hf_meta *m)
@@ -150,8 +165,39 @@ static int append_take(struct hf_meta *m, uint64_t ino, uint64_t token)
         return 0;
     if (!a || a->token != token)
         return HF_E_CHANGED;
-    append_end(m, ino);
+    hf_append_forget(m, ino);
     return 0;
+}
+
+int hf_meta_append_late(struct hf_meta *m, int64_t now_ns, uint64_t *ret)
+{
+    size_t pos = 0;
+    uint64_t ino;
+    void *v;
+
+    while (hf_map_next(&m->appends, &pos, &ino, &v)) {
+        const struct hf_append *a = v;
+
+        if (now_ns >= a->until_ns) {
+            *ret = ino;
+            return 0;
+        }
+    }
+    return HF_E_NOENT;
+}
+
+int hf_meta_append_drop(struct hf_meta *m, uint64_t ino)
+{
+    struct hf_inode i;
+    int r = hf_ino_get(m, ino, &i);
+
+    hf_append_forget(m, ino);
+    if (r)
+        return r == HF_E_NOENT ? 0 : r;
+    if (i.kind != HF_KIND_CHUNKS)
+        return 0;
+    i.lay.fence++;
+    return hf_ino_put(m, &i);
 }
 
 static int layout_event(struct hf_meta_op *op, const struct hf_inode *i, const Hf__Cred *c)
@@ -189,10 +235,11 @@ static int write_chunks(struct hf_meta *m, struct hf_meta_op *op, const Hf__Writ
     changed |= hf_layout_reserve(l, q->offset, q->offset + q->len);
     p->next = HF__WRITE_NEXT__WRITE_CHUNKS;
     r = hf_layout_msg(op, l, true, &p->layout);
-    if (r || !changed)
-        return r;
-    r = layout_event(op, &o->i, q->cred);
-    return r ? r : hf_obj_save(m, o);
+    if (r == 0 && changed)
+        r = layout_event(op, &o->i, q->cred);
+    if (r && q->append)
+        append_undo(m, o->i.ino, late);
+    return r || !changed ? r : hf_obj_save(m, o);
 }
 
 static int write_promote(struct hf_meta *m, struct hf_meta_op *op, const Hf__WriteReq *q,
@@ -201,14 +248,16 @@ static int write_promote(struct hf_meta *m, struct hf_meta_op *op, const Hf__Wri
     struct hf_slice content;
     struct hf_layout l;
     uint64_t end = q->offset + q->len;
-    bool late; /* its layout was another: no fence is needed */
+    bool late = false, begun = false; /* late: its layout was another, so no fence is needed */
     int r =
         hf_place_pick(&m->place, hf_ino_alloc_how(&o->i), q->prefer, q->n_prefer, op->random, &l);
 
-    if (r == 0 && q->append)
-        r = append_begin(m, op, o->i.ino, &p->append_token, &late);
     if (r == 0)
         r = hf_data_get(m, o->i.ino, &content);
+    if (r == 0 && q->append) {
+        r = append_begin(m, op, o->i.ino, &p->append_token, &late);
+        begun = r == 0;
+    }
     if (r)
         return r;
     l.gen = ++o->i.layout_gens;
@@ -216,13 +265,15 @@ static int write_promote(struct hf_meta *m, struct hf_meta_op *op, const Hf__Wri
     hf_layout_reserve(&l, 0, content.len);
     hf_layout_reserve(&l, q->offset, end);
     op->reply_bulk = hf_slice(hf_arena_dup(op->arena, content.data, content.len), content.len);
-    if (!op->reply_bulk.data)
-        return HF_E_NOMEM;
+    r = op->reply_bulk.data ? 0 : HF_E_NOMEM;
     p->next = HF__WRITE_NEXT__WRITE_PROMOTE;
     p->promote_change = o->i.change;
-    r = hf_layout_msg(op, &l, false, &p->layout);
+    if (r == 0)
+        r = hf_layout_msg(op, &l, false, &p->layout);
     if (r == 0)
         r = layout_event(op, &o->i, q->cred);
+    if (r && begun)
+        append_undo(m, o->i.ino, late);
     if (r == 0)
         r = hf_gc_put(m, o->i.ino, &l, op->now_ns + PROMOTE_NS);
     return r ? r : hf_obj_save(m, o);
@@ -282,15 +333,22 @@ static int finish(struct hf_meta *m, struct hf_meta_op *op, struct hf_obj *o, co
     return hf_obj_save(m, o);
 }
 
-/* A range that was punched or zeroed in place of written. */
+/* A range that was punched or zeroed in place of written. Parts of it may have been holes before:
+ * what is left is never said to be nothing unless it is, for archivers take a file of no blocks for
+ * one of no data. */
 static int finish_zero(struct hf_meta *m, struct hf_meta_op *op, const Hf__WriteEndReq *q,
                        struct hf_obj *o)
 {
     uint64_t whole = q->len / ALLOC_CHUNKED * ALLOC_CHUNKED;
+    bool all = q->offset == 0 && q->len >= o->i.size;
     int r = hf_kill_suid(m, &o->i, q->cred);
 
-    if (q->punch)
-        o->i.allocated -= o->i.allocated > whole ? whole : o->i.allocated;
+    if (q->punch && all)
+        o->i.allocated = 0;
+    else if (q->punch && o->i.allocated > whole + ALLOC_CHUNKED)
+        o->i.allocated -= whole;
+    else if (q->punch && o->i.allocated > ALLOC_CHUNKED)
+        o->i.allocated = ALLOC_CHUNKED;
     hf_touch(&o->i, op->now_ns, true);
     op->event.size = o->i.size;
     return r ? r : hf_obj_save(m, o);

@@ -168,7 +168,8 @@ static void begin(struct shard *s)
                                 .may_grow = s->may_grow,
                                 .bulk = s->bulk,
                                 .arena = &s->arena,
-                                .boot = 4711,
+                                .boot = s->boot ? s->boot : 4711,
+                                .session = s->session,
                                 .status = 1,
                                 .user = s};
     s->bulk = hf_slice(NULL, 0);

@@ -21,6 +21,8 @@ struct shard {
     struct hf_arena arena;
     int64_t now_ns;
     uint64_t random;
+    uint64_t session; /* of the operations to come; 0: none */
+    uint64_t boot;    /* 0: one that is always the same */
     bool may_grow;
     struct hf_slice bulk; /* for the next operation */
     struct hf_meta_op op; /* the latest */

@@ -96,7 +96,6 @@ Test(layout, inode_ranges)
         {offsetof(struct hf_ino_disk, kind), 3},
         {offsetof(struct hf_ino_disk, size) + 7, 0x80},
         {offsetof(struct hf_ino_disk, allocated) + 7, 0x80},
-        {offsetof(struct hf_ino_disk, nlink), 0},
         {offsetof(struct hf_ino_disk, gen), 0},
         {120 + offsetof(struct hf_layout_disk, nsegs), 65},
         {120 + offsetof(struct hf_layout_disk, nsegs), 0},
@@ -116,6 +115,22 @@ Test(layout, inode_ranges)
         bad[cases[k].at] = cases[k].value;
         int r = hf_ino_decode(hf_slice(bad, n), 99, &got);
         cr_assert(r == HF_E_CORRUPT, "case %zu: %s", k, hf_err_name(r));
+    }
+}
+
+/* A file may be without names, as long as it is open; nothing else may. */
+Test(layout, inode_without_names)
+{
+    static const uint8_t kinds[][2] = {{REG, 1}, {REG, 2}, {DIR_, 0}, {LNK, 1}, {FIFO, 0}};
+    uint8_t val[HF_INO_VALUE_MAX];
+
+    for (size_t k = 0; k < HF_ARRAY_LEN(kinds); k++) {
+        struct hf_inode i = sample(kinds[k][0], kinds[k][1]), got;
+        size_t n;
+
+        i.nlink = 0;
+        n = hf_ino_encode(&i, val);
+        cr_status(hf_ino_decode(hf_slice(val, n), 99, &got), i.type == REG ? 0 : HF_E_CORRUPT);
     }
 }
 

@@ -124,6 +124,10 @@ int hf_meta_opens_expire(struct hf_meta *m, uint64_t session, int64_t now_ns, un
 /* An object without names that nobody has open; likewise. */
 int hf_meta_orphans_next(struct hf_meta *m, int64_t now_ns, uint64_t *cursor, uint64_t *ret);
 int hf_meta_orphan_del(struct hf_meta *m, uint64_t ino, int64_t now_ns);
+/* A file with an append to its chunks that has run out: 0, or NOENT. Drop shuts late bytes of it
+ * out. */
+int hf_meta_append_late(struct hf_meta *m, int64_t now_ns, uint64_t *ret);
+int hf_meta_append_drop(struct hf_meta *m, uint64_t ino);
 
 /* ---- garbage: chunks whose file or layout is gone ---- */
 
