@@ -248,24 +248,6 @@ static void svc_truncate_chunk(Hf__Segment_Service *service, const Hf__SegTruncR
     hf_seg_submit(seg->seg, &c->op);
 }
 
-/* ---- PunchChunk, SeekChunk ---- */
-
-static void svc_punch_chunk(Hf__Segment_Service *service, const Hf__SegPunchReq *in,
-                            Hf__SegPunchRep_Closure closure, void *data)
-{
-    (void)in;
-    (void)closure;
-    svc_fail(svc_of(service), data, HF_E_NOTSUPP);
-}
-
-static void svc_seek_chunk(Hf__Segment_Service *service, const Hf__SegSeekReq *in,
-                           Hf__SegSeekRep_Closure closure, void *data)
-{
-    (void)in;
-    (void)closure;
-    svc_fail(svc_of(service), data, HF_E_NOTSUPP);
-}
-
 /* ---- DeleteChunks ---- */
 
 struct delete_call {

@@ -66,6 +66,11 @@ void svc_refuse(struct hf_segsvc *s, struct hf_rpc_req *req);
 void svc_fail(struct hf_segsvc *s, struct hf_rpc_req *req, int status);
 void svc_list_chunks(Hf__Segment_Service *service, const Hf__SegListReq *in,
                      Hf__SegListRep_Closure closure, void *data);
+/* svc_range.c */
+void svc_punch_chunk(Hf__Segment_Service *service, const Hf__SegPunchReq *in,
+                     Hf__SegPunchRep_Closure closure, void *data);
+void svc_seek_chunk(Hf__Segment_Service *service, const Hf__SegSeekReq *in,
+                    Hf__SegSeekRep_Closure closure, void *data);
 /* svc_space.c: whether len bytes may be written without touching the reserve. */
 bool svc_has_room(struct segment *seg, uint32_t len);
 /* svc_made.c: around the opening of segment `id` at `path` in the service's `dir`. NOENT: it was

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * TRUNC and DELETE, which run alone on their chunk (c->excl).
+ * TRUNC, PUNCH and DELETE, which run alone on their chunk (c->excl).
  */
 #include "seg_priv.h"
 
@@ -147,6 +147,40 @@ void seg_trunc_committed(struct seg_chunk *c, int status)
     k->io.done = tail_cut;
     k->io.arg = k;
     seg_io_submit(c, &k->io, hf_fault(c->seg->o.faults, HF_FAULT_SEG_SHRINK));
+}
+
+/* Ends like a TRUNC: with a commit, and the space behind the last slot given back; that of the
+ * other slots goes when the chunk has been idle (punch.c). */
+void seg_punch_blocks(struct seg_chunk *c, struct hf_seg_op *op)
+{
+    unsigned first = (op->offset + HF_SEG_BLOCK_BYTES - 1) / HF_SEG_BLOCK_BYTES;
+    unsigned end = (op->offset + op->len) / HF_SEG_BLOCK_BYTES;
+    int rc = op->fence < c->fence ? HF_E_FENCED : hf_fault(c->seg->o.faults, HF_FAULT_SEG_TRUNC);
+
+    if (rc || (!c->exists && !c->dirty)) {
+        excl_end(c, rc);
+        return;
+    }
+    for (unsigned b = first; b < end; b++) {
+        struct seg_entry *e = &c->e[b];
+
+        if (e->len == 0)
+            continue;
+        seg_slot_clear(&c->used, e->slot);
+        *e = (struct seg_entry){0};
+        c->fresh |= 1ull << b;
+        c->dirty = true;
+    }
+    if (op->fence > c->fence) {
+        c->fence = op->fence;
+        c->dirty = true;
+    }
+    if (!c->dirty) {
+        excl_end(c, 0);
+        return;
+    }
+    seg_age_enter(c);
+    seg_commit(c);
 }
 
 static void deleted(struct seg_io *io)

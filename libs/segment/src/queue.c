@@ -16,7 +16,10 @@ static bool start_read(struct seg_chunk *c, struct hf_seg_op *op)
     if (c->nwrite > 0)
         return false;
     hf_list_remove(&op->link);
-    seg_read(c, op);
+    if (op->kind == HF_SEG_SEEK)
+        seg_seek(c, op);
+    else
+        seg_read(c, op);
     return true;
 }
 
@@ -56,6 +59,8 @@ static bool start_excl(struct seg_chunk *c, struct hf_seg_op *op)
     c->excl = op;
     if (op->kind == HF_SEG_TRUNC)
         seg_trunc(c, op);
+    else if (op->kind == HF_SEG_PUNCH)
+        seg_punch_blocks(c, op);
     else
         seg_delete(c, op);
     return true;
@@ -70,6 +75,7 @@ static bool start(struct seg_chunk *c, struct hf_seg_op *op)
     }
     switch (op->kind) {
     case HF_SEG_READ:
+    case HF_SEG_SEEK:
         return start_read(c, op);
     case HF_SEG_WRITE:
         return start_write(c, op);

@@ -116,3 +116,27 @@ void seg_read(struct seg_chunk *c, struct hf_seg_op *op)
     c->nread++;
     seg_run_go(r, hf_fault(c->seg->o.faults, HF_FAULT_SEG_READ), read_done);
 }
+
+/* Of a block the valid bytes are data. Nothing is read. */
+void seg_seek(struct seg_chunk *c, struct hf_seg_op *op)
+{
+    uint32_t at = op->offset, end = op->offset + op->len;
+
+    while (at < end && !op->found) {
+        uint32_t start = at / HF_SEG_BLOCK_BYTES * HF_SEG_BLOCK_BYTES;
+        uint32_t stop = start + c->e[at / HF_SEG_BLOCK_BYTES].len; /* of its data */
+
+        if (!op->hole && at < stop) {
+            op->found = true;
+        } else if (op->hole && at >= stop) {
+            op->found = true;
+        } else if (op->hole) {
+            at = stop;
+            op->found = at < end && stop < start + HF_SEG_BLOCK_BYTES;
+        } else {
+            at = start + HF_SEG_BLOCK_BYTES;
+        }
+    }
+    op->found_at = at;
+    seg_finish(op, 0);
+}

@@ -306,6 +306,11 @@ static int op_check(const struct hf_seg *s, const struct hf_seg_op *op)
         if (op->len > 0 && (!op->data || (op->kind == HF_SEG_WRITE && !op->crcs)))
             return HF_E_INVAL;
         return 0;
+    case HF_SEG_PUNCH:
+    case HF_SEG_SEEK:
+        return op->offset <= HF_SEG_CHUNK_BYTES && op->len <= HF_SEG_CHUNK_BYTES - op->offset
+                   ? 0
+                   : HF_E_INVAL;
     case HF_SEG_TRUNC:
         return op->len <= HF_SEG_CHUNK_BYTES ? 0 : HF_E_INVAL;
     case HF_SEG_SYNC:
@@ -326,6 +331,7 @@ void hf_seg_submit(struct hf_seg *s, struct hf_seg_op *op)
     op->status = 0;
     op->len_done = 0;
     op->freed = 0;
+    op->found = false;
     s->inflight++;
     rc = op_check(s, op);
     c = rc ? NULL : chunk_get(s, &op->id);

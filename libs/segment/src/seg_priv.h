@@ -233,7 +233,11 @@ void seg_reset(struct seg_chunk *c);
 /* punch.c. Frees the space of dead slots; true: seg_pump comes when that is done. */
 bool seg_punch(struct seg_chunk *c);
 
+/* read.c */
+void seg_seek(struct seg_chunk *c, struct hf_seg_op *op);
+
 /* change.c */
+void seg_punch_blocks(struct seg_chunk *c, struct hf_seg_op *op);
 void seg_trunc(struct seg_chunk *c, struct hf_seg_op *op);
 void seg_trunc_committed(struct seg_chunk *c, int status);
 void seg_delete(struct seg_chunk *c, struct hf_seg_op *op);

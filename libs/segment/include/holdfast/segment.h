@@ -55,7 +55,16 @@ int hf_seg_open(const struct hf_seg_opts *o, struct hf_seg **ret);
  * the last operation ended, never from inside this call. The segment is gone by then. */
 void hf_seg_close(struct hf_seg *s, void (*closed)(void *arg), void *arg);
 
-enum hf_seg_op_kind { HF_SEG_READ, HF_SEG_WRITE, HF_SEG_SYNC, HF_SEG_TRUNC, HF_SEG_DELETE };
+enum hf_seg_op_kind {
+    HF_SEG_READ,
+    HF_SEG_WRITE,
+    HF_SEG_SYNC,
+    HF_SEG_TRUNC,
+    HF_SEG_DELETE,
+    HF_SEG_PUNCH, /* the whole blocks in [offset, offset + len) become holes; durable with all that
+                   * was written before. Of a chunk that does not exist: nothing */
+    HF_SEG_SEEK,  /* the first byte of [offset, offset + len) that is data, or a hole (`hole`) */
+};
 
 /* One operation. Caller-owned, valid until done. */
 struct hf_seg_op {
@@ -69,6 +78,7 @@ struct hf_seg_op {
                      * WRITE: checked before anything is stored (CORRUPT); READ: filled for
                      * [offset, offset + len_done), may be NULL */
     bool stable;    /* WRITE: durable before done */
+    bool hole;      /* SEEK */
     void (*done)(struct hf_seg_op *op); /* at the end of a turn, never from inside hf_seg_submit */
     void *arg;
     /* results */
@@ -77,6 +87,8 @@ struct hf_seg_op {
                         * READ, SYNC of a chunk that does not exist: 0 with len_done 0. */
     uint32_t len_done; /* READ: bytes of the range below the chunk's end */
     uint64_t freed;    /* DELETE */
+    bool found;        /* SEEK; then: */
+    uint32_t found_at;
     /* private */
     struct hf_list link;
     struct hf_seg *seg;
