@@ -215,6 +215,8 @@ static void settle(struct inode *in)
 
     while (n < in->nchanges && in->changes[n].durable)
         disk_fold(in, &in->changes[n++]);
+    if (n == 0)
+        return;
     in->nchanges -= n;
     memmove(in->changes, in->changes + n, in->nchanges * sizeof(*in->changes));
 }
@@ -248,6 +250,8 @@ static void synced(struct inode *in, uint64_t seq)
             disk_name_del(&in->durable, disk_find(&in->durable, s->n.text, strlen(s->n.text)));
         free(s->n.text);
     }
+    if (n == 0)
+        return;
     in->nsteps -= n;
     memmove(in->steps, in->steps + n, in->nsteps * sizeof(*in->steps));
 }

@@ -200,6 +200,7 @@ int main(int argc, char **argv)
     printf("# %llu records\n", (unsigned long long)t.n);
     ok = run_jobs(&o, &t, top, res);
     report(&o, res);
+    torn_trace_close(&t);
     if (ok && !o.keep)
         nt_remove_tree(top);
     else

@@ -39,6 +39,7 @@ void torn_record(const char *file, const char *dir, uint64_t seed, unsigned ops)
 /* ---- torn_play.c ---- */
 
 void torn_trace_open(struct trace *t, const char *file);
+void torn_trace_close(struct trace *t);
 /* The record at place i, and its data behind it. */
 const struct trace_rec *torn_rec(const struct trace *t, uint64_t i);
 

@@ -212,6 +212,7 @@ static void check_trace(const char *file, const char *dir)
     if (!disk_matches(d, dir))
         nt_fail(__FILE__, __LINE__, "the recorder missed something");
     disk_free(d);
+    torn_trace_close(&t);
 }
 
 void torn_record(const char *file, const char *dir, uint64_t seed, unsigned ops)

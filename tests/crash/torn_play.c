@@ -51,6 +51,13 @@ void torn_trace_open(struct trace *t, const char *file)
     }
 }
 
+void torn_trace_close(struct trace *t)
+{
+    munmap(t->base, TRACE_BYTES);
+    close(t->fd);
+    free(t->at);
+}
+
 /* ---- disk and model at a moment ---- */
 
 struct player {
