@@ -19,8 +19,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define START_SEC 60
-#define STOP_SEC  60
+#define START_SEC  60
+#define STOP_SEC   60
+#define PORT_FIRST 21000
+#define PORTS      11000u
 
 static const char *bin_dir(void)
 {
@@ -33,23 +35,34 @@ static const char *bin_dir(void)
     return d;
 }
 
-/* A port that was free a moment ago; starting is tried again with another if it is taken meanwhile.
- */
-int nt_free_port(void)
+static bool port_is_free(int port)
 {
-    struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(sa);
+    struct sockaddr_in sa = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                             .sin_port = htons((uint16_t)port)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int port = 0;
+    bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0;
 
-    if (fd >= 0 && bind(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0 &&
-        getsockname(fd, (struct sockaddr *)&sa, &len) == 0) {
-        port = ntohs(sa.sin_port);
-    }
     if (fd >= 0) {
         close(fd);
     }
-    return port;
+    return ok;
+}
+
+/* Below the range from which the kernel takes ports for outgoing connections: a node is restarted
+ * on its port many times, and must find it free each time. */
+int nt_free_port(void)
+{
+    uint64_t n = nt_now_ns() / 1000 * 2654435761u + (uint64_t)getpid() * 40503u;
+
+    for (int tries = 0; tries < 100; tries++, n += 7919) {
+        int port = PORT_FIRST + (int)(n % PORTS);
+
+        if (port_is_free(port)) {
+            return port;
+        }
+    }
+    return 0;
 }
 
 static void path_in(const struct nt_node *n, const char *name, char *buf, size_t cap)
