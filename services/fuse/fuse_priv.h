@@ -79,7 +79,8 @@ void node_seen(struct hf_fusesvc *s, const struct hf_attr *a);
 void node_has_xattr(struct hf_fusesvc *s, fuse_ino_t id);
 /* True if it is certain, by attributes not older than the kernel's own, that there are none. */
 bool node_no_xattrs(struct hf_fusesvc *s, fuse_ino_t id);
-/* A file is being opened: whether the pages that the kernel has of it are those of this change. */
+/* A file is being opened: whether the pages that the kernel has of it are those of this change. The
+ * kernel is told to ask for the attributes again if those it has are of another. */
 bool node_pages_good(struct hf_fusesvc *s, const struct hf_attr *a);
 void nodes_fini(struct hf_fusesvc *s);
 

@@ -15,6 +15,7 @@ struct node {
     uint64_t nlookup;
     uint64_t seen_ns;
     uint64_t pages_change; /* of the content that the kernel's pages may hold; 0: none */
+    uint64_t told_change;  /* of the attributes that the kernel was told last */
 };
 
 static fuse_ino_t id_of(const struct hf_fusesvc *s, uint64_t ino)
@@ -58,6 +59,7 @@ fuse_ino_t node_lookup(struct hf_fusesvc *s, const struct hf_attr *a)
     n = get(s, id);
     if (n) {
         n->nlookup++;
+        n->told_change = a->change;
         note(s, n, a);
     }
     pthread_mutex_unlock(&s->lock);
@@ -99,8 +101,10 @@ void node_seen(struct hf_fusesvc *s, const struct hf_attr *a)
 
     pthread_mutex_lock(&s->lock);
     n = hf_map_get(&s->nodes, id_of(s, a->handle.ino));
-    if (n)
+    if (n) {
+        n->told_change = a->change;
         note(s, n, a);
+    }
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -132,17 +136,21 @@ bool node_no_xattrs(struct hf_fusesvc *s, fuse_ino_t id)
 
 bool node_pages_good(struct hf_fusesvc *s, const struct hf_attr *a)
 {
-    bool good = false;
+    fuse_ino_t id = id_of(s, a->handle.ino);
+    bool good = false, told = true;
     struct node *n;
 
     pthread_mutex_lock(&s->lock);
-    n = hf_map_get(&s->nodes, id_of(s, a->handle.ino));
+    n = hf_map_get(&s->nodes, id);
     if (n) {
         note(s, n, a);
+        told = n->told_change == a->change;
         good = n->pages_change == a->change;
         n->pages_change = a->change;
     }
     pthread_mutex_unlock(&s->lock);
+    if (!told) /* the kernel would read as far as the size it believes in */
+        (void)fuse_lowlevel_notify_inval_inode(s->session, id, -1, 0);
     return good;
 }
 

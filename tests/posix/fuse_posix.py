@@ -44,6 +44,8 @@ def run(what, cmd, timeout=1800, want=0):
 
 def suite(dirs):
     cmd = [program("posix-suite"), "--dir", dirs[0], "--dir2", dirs[1]]
+    if os.path.ismount(dirs[0]):  # one of the node's
+        cmd += ["--skip", "rmdir.attributes_of_what_is_gone=a removed directory that is open is ESTALE, as with NFS"]
     ok, out = run("the POSIX suite", cmd)
     for line in out.splitlines():
         if "# SKIP" in line or line.startswith("# passed"):

@@ -137,7 +137,7 @@ static void dot_and_dotdot(void)
     PX_CHECK(px_exists("d/e"));
 }
 
-static void in_use(void)
+static void attributes_of_what_is_gone(void)
 {
     struct stat st;
     int fd;
@@ -149,6 +149,18 @@ static void in_use(void)
     PX_OK(fstat(fd, &st));
     PX_EQ(st.st_nlink, 0);
     PX_OK(stat(".", &st));
+    PX_OK(chdir("/"));
+    PX_OK(close(fd));
+}
+
+static void in_use(void)
+{
+    int fd;
+
+    px_dir("d", 0755);
+    fd = (int)PX_OK(open("d", O_RDONLY));
+    PX_OK(chdir("d"));
+    PX_OK(rmdir("../d"));
     PX_ERR(openat(fd, "f", O_CREAT | O_WRONLY, 0644), ENOENT);
     PX_ERR(mkdir("e", 0755), ENOENT);
     PX_ERR(open("f", O_RDONLY), ENOENT);
@@ -191,5 +203,5 @@ static void mount_point(void)
     PX_ERR(rmdir("/proc"), EBUSY);
 }
 
-PX_GROUP(rmdir, T(empty_ones_only), T(not_files), T(dot_and_dotdot), T(in_use), T(rmdir_times),
-         T(rmdir_rights), T(mount_point));
+PX_GROUP(rmdir, T(empty_ones_only), T(not_files), T(dot_and_dotdot), T(in_use),
+         T(attributes_of_what_is_gone), T(rmdir_times), T(rmdir_rights), T(mount_point));
