@@ -117,6 +117,20 @@ static void t_close_to_open(struct nt_env *e)
         LF_OK(hf_close(g));
     }
     NT_CHECK(lf_stats(b).cache_hits > 0);
+    for (uint32_t k = 0; k < 4; k++) { /* not committed here, cut there */
+        struct hf_setattr cut = {.set = HF_SET_SIZE, .size = 100 + k};
+        struct hf_file *g;
+        struct hf_attr attr;
+        uint8_t bytes[200];
+
+        lf_put(f, k, 0, 1000);
+        LF_OK(hf_flush(f));
+        LF_OK(hf_setattr(b, &lf_root, hf_file_handle(f), NULL, &cut, &attr));
+        g = lf_open_name(a, dir, "cto", O_RDONLY);
+        NT_EQ(lf_size(a, hf_file_handle(g)), 100 + k);
+        LF_IS(hf_read(g, bytes, sizeof(bytes), 0), 100 + k);
+        LF_OK(hf_close(g));
+    }
     LF_OK(hf_close(f));
     lf_close(b);
     lf_close(a);

@@ -79,6 +79,29 @@ static void t_verifier(struct nt_env *e)
     lf_close(fs);
 }
 
+/* What a server has lost is read back all the same, with its size. */
+static void t_read_back(struct nt_env *e)
+{
+    static const size_t len[] = {3000, 200000, 5 * MIB};
+    struct hf_fs *fs = lf_open(e, NULL);
+    struct hf_handle dir = lf_dir(e, fs);
+
+    for (uint32_t k = 0; k < 3; k++) {
+        char name[16];
+        struct hf_file *f;
+
+        snprintf(name, sizeof(name), "r%u", k);
+        f = lf_create(fs, dir, name, 0);
+        lf_put(f, k, 0, len[k]);
+        LF_OK(hf_flush(f));
+        restart(e);
+        NT_EQ(lf_size(fs, hf_file_handle(f)), len[k]);
+        lf_check(f, k, 0, len[k]);
+        LF_OK(hf_close(f));
+    }
+    lf_close(fs);
+}
+
 struct stream {
     struct hf_file *f;
     atomic_bool stop;
@@ -260,9 +283,10 @@ static void t_timeouts(struct nt_env *e)
 int main(int argc, char **argv)
 {
     static const struct nt_test tests[] = {
-        {"verifier", t_verifier, true},         {"stream", t_stream, true},
-        {"unlinked", t_unlinked, true},         {"write_error", t_write_error, true},
-        {"commit_error", t_commit_error, true}, {"timeouts", t_timeouts, true},
+        {"verifier", t_verifier, true},       {"read_back", t_read_back, true},
+        {"stream", t_stream, true},           {"unlinked", t_unlinked, true},
+        {"write_error", t_write_error, true}, {"commit_error", t_commit_error, true},
+        {"timeouts", t_timeouts, true},
     };
 
     return nt_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]), NULL);

@@ -4,9 +4,11 @@
  * heart, and with names that all of them fight for.
  */
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "lf.h"
 
@@ -26,6 +28,7 @@ struct worker {
     struct hf_fs *fs;
     struct hf_handle dir, shared;
     unsigned id, seed;
+    atomic_uint *rounds; /* of all workers */
     struct file files[FILES];
     char what[128]; /* went wrong */
 };
@@ -183,6 +186,7 @@ static void *work(void *arg)
     }
     for (unsigned k = 0; k < ROUNDS && ok; k++) {
         ok = step(w);
+        atomic_fetch_add(w->rounds, 1);
     }
     for (unsigned k = 0; k < FILES && ok; k++) {
         int rc = hf_close(w->files[k].f);
@@ -214,7 +218,23 @@ static void check_all(struct nt_env *e, struct worker *w)
     lf_close(fs);
 }
 
-static void storm(struct nt_env *e, unsigned engines)
+/* Kills the server each time that another quarter of the work is done. */
+static void kill_some(struct nt_env *e, struct worker *w)
+{
+    for (unsigned k = 1; k <= 3; k++) {
+        uint64_t deadline = nt_now_ns() + 20000000000ull;
+
+        while (atomic_load(w->rounds) < k * THREADS * ROUNDS / 4 && nt_now_ns() < deadline) {
+            struct timespec ts = {.tv_nsec = 1000000};
+
+            nanosleep(&ts, NULL); /* between two looks at a condition with a deadline */
+        }
+        nt_node_kill(&e->node, SIGKILL);
+        nt_node_start(&e->node);
+    }
+}
+
+static void storm(struct nt_env *e, unsigned engines, bool kills)
 {
     struct hf_fs_opts o = {
         .threads = engines, .dirty_max_bytes = 6u << 20, .readahead_max = 4u << 20};
@@ -222,12 +242,20 @@ static void storm(struct nt_env *e, unsigned engines)
     struct hf_handle dir = lf_dir(e, fs);
     struct hf_attr shared;
     struct worker *w = calloc(THREADS, sizeof(*w));
+    atomic_uint rounds = 0;
 
     LF_OK(hf_mkdir(fs, &lf_root, dir, "shared", 0755, 0, &shared));
     for (unsigned i = 0; i < THREADS; i++) {
-        w[i] = (struct worker){
-            .fs = fs, .dir = dir, .shared = shared.handle, .id = i, .seed = i * 7919 + engines};
+        w[i] = (struct worker){.fs = fs,
+                               .dir = dir,
+                               .shared = shared.handle,
+                               .id = i,
+                               .rounds = &rounds,
+                               .seed = i * 7919 + engines};
         NT_CHECK(pthread_create(&w[i].thread, NULL, work, &w[i]) == 0);
+    }
+    if (kills) {
+        kill_some(e, w);
     }
     for (unsigned i = 0; i < THREADS; i++) {
         pthread_join(w[i].thread, NULL);
@@ -250,12 +278,18 @@ static void storm(struct nt_env *e, unsigned engines)
 
 static void t_one_engine(struct nt_env *e)
 {
-    storm(e, 1);
+    storm(e, 1, false);
 }
 
 static void t_three_engines(struct nt_env *e)
 {
-    storm(e, 3);
+    storm(e, 3, false);
+}
+
+/* Nobody notices that the server is killed, three times. */
+static void t_kills(struct nt_env *e)
+{
+    storm(e, 2, true);
 }
 
 int main(int argc, char **argv)
@@ -263,6 +297,7 @@ int main(int argc, char **argv)
     static const struct nt_test tests[] = {
         {"one_engine", t_one_engine, true},
         {"three_engines", t_three_engines, true},
+        {"kills", t_kills, true},
     };
 
     return nt_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]), NULL);

@@ -53,7 +53,7 @@ static void on_setattr(const Hf__SetattrRep *rep, void *arg)
             wb_cut(i, r->set.size, ~0ull, false);
             ra_drop(i);
         }
-        inode_seen(i, after);
+        inode_changed(i, after);
     }
     req_attr(r, err, after);
     if (i) {
@@ -117,7 +117,7 @@ static void on_fallocate(struct hf_client_range *g)
         wb_cut(i, r->a.off, r->a.off + r->a.len, false);
     ra_drop(i);
     if (g->wcc)
-        inode_seen(i, g->wcc->after);
+        inode_changed(i, g->wcc->after);
     req_done(r, g->status);
     wb_barrier_end(i);
     inode_put(i);

@@ -55,7 +55,8 @@ static bool gave_no_answer(int status)
     return status == HF_E_TIMEDOUT || status == HF_E_JUKEBOX || status == HF_E_CLOSED;
 }
 
-/* What the commit covers: written before it was sent. */
+/* What the commit covers: written before it was sent. While a truncation is under way nothing
+ * becomes dirty again, for it would count as newer than that; the next commit sees to it. */
 static void settle(struct inode *i, const struct hf_client_io *io)
 {
     uint64_t again = 0;
@@ -70,6 +71,10 @@ static void settle(struct inode *i, const struct hf_client_io *io)
 
         if (x->era >= i->commits_started)
             continue;
+        if (io->status == 0 && x->verifier != io->verifier && i->barriers) {
+            i->commit_status = HF_E_CHANGED;
+            continue;
+        }
         wset_remove(&i->wb->unstable, x);
         if (io->status == 0 && x->verifier != io->verifier) {
             again = x->seq > again ? x->seq : again;
@@ -144,6 +149,8 @@ static void fsync_step(struct req *r)
 {
     struct inode *i = r->inode;
 
+    if (r->need && i->commits_done >= r->need && i->commit_status == HF_E_CHANGED)
+        r->need = 0;
     if (r->need && i->commits_done >= r->need && i->commit_status) {
         fsync_end(r, i->commit_status);
         return;

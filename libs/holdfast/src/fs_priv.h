@@ -45,6 +45,7 @@ struct sizes_entry {
     uint64_t size;    /* the end of the buffered bytes */
     int64_t mtime_ns; /* of the last buffered write */
     uint64_t count;   /* of buffered writes */
+    bool written;     /* nothing is left to send: only the size is ours to tell */
 };
 struct sizes {
     atomic_size_t n;
@@ -294,7 +295,9 @@ struct inode {
     uint64_t commits_started, commits_done;
     int commit_status; /* of the last */
     bool committing;
-    uint64_t verifier; /* of the last unstable write */
+    uint64_t verifier;   /* of the last unstable write */
+    uint64_t own_change; /* the file's change counter after the last of our writes */
+    bool hidden; /* others have changed the file since: uncommitted bytes are not read from here */
     struct hf_client_io commit;
     Hf__Cred wcred, rcred;  /* who writes and reads, without groups */
     struct hf_list waiters; /* req.link: run again when writes or a commit have ended */
@@ -312,6 +315,8 @@ struct inode *inode_find(struct engine *e, uint64_t ino);
 struct inode *inode_get(struct engine *e, struct hf_handle h);
 void inode_put(struct inode *i);
 void inode_seen(struct inode *i, const Hf__Attr *a);
+/* The same after a change of our own. */
+void inode_changed(struct inode *i, const Hf__Attr *after);
 /* A buffered write has failed. err: HF_E_*. */
 void inode_error(struct inode *i, int err);
 /* Runs all that wait for a change of the buffers. */
@@ -368,6 +373,8 @@ void wb_barrier_end(struct inode *i);
 /* Bytes there are superseded by what a server did after they were written. Those of `dirty` as well
  * if they are older than that. */
 void wb_cut(struct inode *i, uint64_t from, uint64_t to, bool dirty);
+/* The file is being opened: whether uncommitted bytes are still what it has. */
+void wb_opened(struct inode *i, const Hf__Attr *a);
 void wb_drain(struct engine *e);
 /* After anything changed in the buffers. */
 void wb_changed(struct inode *i);

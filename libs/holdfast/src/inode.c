@@ -70,6 +70,13 @@ void inode_seen(struct inode *i, const Hf__Attr *a)
     i->seen_ns = hf_loop_now_ns(i->e->loop);
 }
 
+void inode_changed(struct inode *i, const Hf__Attr *after)
+{
+    inode_seen(i, after);
+    if (after && after->change > i->own_change)
+        i->own_change = after->change;
+}
+
 void inode_error(struct inode *i, int err)
 {
     struct hf_fs *fs = i->e->fs;

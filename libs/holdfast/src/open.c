@@ -266,6 +266,7 @@ static void opened(struct req *r, const Hf__Attr *attr)
     i->gen = attr->gen;
     if (i->change != attr->change)
         ra_drop(i);
+    wb_opened(i, attr);
     inode_seen(i, attr);
     f = file_new(r, i);
     if (!f) {
@@ -288,6 +289,7 @@ static void on_open(const Hf__OpenRep *rep, void *arg)
         if (err == 0) {
             wb_cut(i, 0, ~0ull, false);
             ra_drop(i);
+            inode_changed(i, rep->obj);
         }
         wb_barrier_end(i);
     }

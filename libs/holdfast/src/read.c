@@ -102,25 +102,25 @@ static bool copy_from(struct req *r, const struct ext *x, uint64_t end)
     return read_add(r, c->data, n, NULL);
 }
 
-/* 1: bytes were added; 0: none lie at pos, *stop is where the next begin; else an error. */
+/* 1: bytes were added; 0: none lie at pos, *stop is where the next begin; else an error. What is
+ * not committed counts as well: a server that restarts may have lost it, until it is sent again. */
 static int take_buffered(struct req *r, uint64_t *stop)
 {
-    const struct read_state *s = &r->s.read;
     const struct inode *i = r->inode;
-    const struct ext *dirty, *sending;
+    const struct wset *const sets[] = {
+        i->wb ? &i->wb->dirty : NULL,
+        i->wb ? &i->wb->sending : NULL,
+        i->wb && !i->hidden ? &i->wb->unstable : NULL,
+    };
 
-    if (!i->wb)
-        return 0;
-    dirty = wset_find(&i->wb->dirty, s->pos, s->end);
-    if (dirty && dirty->off <= s->pos)
-        return copy_from(r, dirty, s->end) ? 1 : HF_E_NOMEM;
-    if (dirty)
-        *stop = dirty->off;
-    sending = wset_find(&i->wb->sending, s->pos, *stop);
-    if (sending && sending->off <= s->pos)
-        return copy_from(r, sending, *stop) ? 1 : HF_E_NOMEM;
-    if (sending)
-        *stop = sending->off;
+    for (unsigned k = 0; k < HF_ARRAY_LEN(sets); k++) { /* the newest first */
+        const struct ext *x = sets[k] ? wset_find(sets[k], r->s.read.pos, *stop) : NULL;
+
+        if (x && x->off <= r->s.read.pos)
+            return copy_from(r, x, *stop) ? 1 : HF_E_NOMEM;
+        if (x)
+            *stop = x->off;
+    }
     return 0;
 }
 

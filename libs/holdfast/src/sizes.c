@@ -50,6 +50,8 @@ void sizes_apply(struct sizes *s, struct hf_attr *a)
     if (e) {
         if (a->size < e->size)
             a->size = e->size;
+    }
+    if (e && !e->written) {
         if (a->mtime_ns < e->mtime_ns)
             a->mtime_ns = e->mtime_ns;
         if (a->ctime_ns < e->mtime_ns)

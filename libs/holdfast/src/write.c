@@ -210,7 +210,7 @@ static void append_ended(struct req *r, int status, uint64_t at, const Hf__Wcc *
         atomic_fetch_add_explicit(&i->e->fs->write_bytes, r->a.len, memory_order_relaxed);
     }
     if (wcc)
-        inode_seen(i, wcc->after);
+        inode_changed(i, wcc->after);
     append_next(i);
     req_size(r, status, (int64_t)r->a.len);
 }

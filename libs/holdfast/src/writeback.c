@@ -80,6 +80,29 @@ static bool in_list(const struct hf_list *l)
     return !hf_list_empty(l);
 }
 
+static void tell_sizes(struct inode *i, const struct sizes_entry *now)
+{
+    i->sizes_in = sizes_put(&i->e->fs->sizes, i->ino, &i->sizes, now) == 0;
+}
+
+/* Everything has been sent. A server that restarts may lose what is not committed, and then would
+ * tell a size that we have told otherwise. */
+static void all_sent(struct inode *i)
+{
+    struct sizes_entry now = i->sizes;
+
+    if (!i->sizes_in)
+        return;
+    now.written = true;
+    now.size = wset_end(&i->wb->unstable);
+    if (i->wb->unstable.n == 0 || i->hidden) {
+        sizes_del(&i->e->fs->sizes, i->ino);
+        i->sizes_in = false;
+    } else if (!i->sizes.written || i->sizes.size != now.size) {
+        tell_sizes(i, &now);
+    }
+}
+
 static void update_lists(struct inode *i)
 {
     struct engine *e = i->e;
@@ -91,16 +114,16 @@ static void update_lists(struct inode *i)
     }
     if (!dirty) {
         hf_list_remove(&i->dirty_link);
-        if (i->sizes_in)
-            sizes_del(&e->fs->sizes, i->ino);
-        i->sizes_in = false;
+        all_sent(i);
     }
     if (i->wb->unstable.n && !in_list(&i->unstable_link)) {
         i->unstable_ns = now_of(e);
         hf_list_push_back(&e->uncommitted, &i->unstable_link);
     }
-    if (!i->wb->unstable.n)
+    if (!i->wb->unstable.n) {
         hf_list_remove(&i->unstable_link);
+        i->hidden = false;
+    }
     arm(e);
 }
 
@@ -185,13 +208,13 @@ static int put(struct inode *i, uint64_t off, const uint8_t *data, uint32_t len,
 
 static void told_size(struct inode *i, uint64_t end)
 {
-    struct hf_fs *fs = i->e->fs;
     struct sizes_entry now = i->sizes_in ? i->sizes : (struct sizes_entry){.count = i->sizes.count};
 
     now.size = end > now.size ? end : now.size;
-    now.mtime_ns = hf_env_wall_ns(fs->env);
+    now.mtime_ns = hf_env_wall_ns(i->e->fs->env);
     now.count++;
-    i->sizes_in = sizes_put(&fs->sizes, i->ino, &i->sizes, &now) == 0;
+    now.written = false;
+    tell_sizes(i, &now);
 }
 
 int64_t wb_write(struct inode *i, uint64_t off, const struct iovec *iov, unsigned niov,
@@ -356,7 +379,7 @@ static void written(struct sent *s)
     else
         atomic_fetch_add_explicit(&i->e->fs->write_bytes, s->io.len, memory_order_relaxed);
     if (s->io.wcc)
-        inode_seen(i, s->io.wcc->after);
+        inode_changed(i, s->io.wcc->after);
 }
 
 static void on_sent(struct hf_client_io *io)
@@ -406,6 +429,24 @@ void wb_cut(struct inode *i, uint64_t from, uint64_t to, bool dirty)
         rc = wset_cut(&i->wb->dirty, from, to);
     if (rc)
         inode_error(i, rc);
+    if (i->sizes_in) {
+        struct sizes_entry now = i->sizes;
+        uint64_t a = wset_end(&i->wb->dirty), b = wset_end(&i->wb->sending),
+                 c = i->hidden ? 0 : wset_end(&i->wb->unstable);
+
+        now.size = a > b ? a : b;
+        now.size = c > now.size ? c : now.size;
+        tell_sizes(i, &now);
+    }
+    wb_changed(i);
+}
+
+void wb_opened(struct inode *i, const Hf__Attr *a)
+{
+    if (!i->wb || !i->wb->unstable.n || a->change == i->own_change)
+        return;
+    i->hidden = true;
+    wb_commit(i);
     wb_changed(i);
 }
 
