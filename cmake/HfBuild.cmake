@@ -73,6 +73,28 @@ function(_hf_use target visibility)
   endforeach()
 endfunction()
 
+# For the environment of tests: every race is reported, and ends the process with 66 when it ends.
+set(HF_TSAN OFF)
+set(HF_TSAN_ENV "")
+if(HF_SANITIZE MATCHES "thread")
+  set(HF_TSAN ON)
+  set(HF_TSAN_ENV "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.supp:second_deadlock_stack=1")
+endif()
+
+# Criterion; under ThreadSanitizer, where Debian's does not start, our own stand-in.
+function(_hf_criterion target)
+  if(NOT HF_TSAN)
+    _hf_use(${target} PRIVATE criterion)
+    return()
+  endif()
+  if(NOT TARGET hf_criterion)
+    add_library(hf_criterion STATIC ${CMAKE_SOURCE_DIR}/tests/support/criterion/runner.c)
+    target_include_directories(hf_criterion PUBLIC ${CMAKE_SOURCE_DIR}/tests/support/criterion/include)
+    target_link_libraries(hf_criterion PRIVATE hf_flags)
+  endif()
+  target_link_libraries(${target} PRIVATE hf_criterion)
+endfunction()
+
 function(hf_test target)
   cmake_parse_arguments(T "" "TIMEOUT" "SOURCES;DEPS;LABELS;PKGS;LINK;INCLUDES;ENV" ${ARGN})
   if(NOT HF_TESTS)
@@ -81,14 +103,18 @@ function(hf_test target)
   add_executable(${target} ${T_SOURCES})
   target_link_libraries(${target} PRIVATE hf_flags ${T_DEPS} ${T_LINK} Threads::Threads)
   target_include_directories(${target} PRIVATE ${T_INCLUDES})
-  _hf_use(${target} PRIVATE criterion ${T_PKGS})
+  _hf_use(${target} PRIVATE ${T_PKGS})
+  _hf_criterion(${target})
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${target} COMMAND ${target} --jobs 2)
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 120)
   endif()
+  if(HF_TSAN)
+    math(EXPR T_TIMEOUT "${T_TIMEOUT} * 5") # what ThreadSanitizer costs at worst
+  endif()
   set_tests_properties(${target} PROPERTIES TIMEOUT ${T_TIMEOUT} LABELS "${T_LABELS}"
-    ENVIRONMENT "HF_PLUGIN_DIR=${HF_PLUGIN_DIR};HF_BIN_DIR=${CMAKE_BINARY_DIR}/bin;${T_ENV}"
+    ENVIRONMENT "HF_PLUGIN_DIR=${HF_PLUGIN_DIR};HF_BIN_DIR=${CMAKE_BINARY_DIR}/bin;${HF_TSAN_ENV};${T_ENV}"
     FAIL_REGULAR_EXPRESSION "LeakSanitizer: detected;ERROR: AddressSanitizer;runtime error:;WARNING: ThreadSanitizer")
 endfunction()
 
