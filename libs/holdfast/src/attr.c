@@ -82,6 +82,10 @@ static void setattr_send(struct req *r)
 
 static void run_setattr(struct req *r)
 {
+    if (r->a.f && (r->a.set.set & HF_SET_SIZE) && !file_writes(r->a.f)) {
+        req_fail(r, HF_E_INVAL); /* as ftruncate(2) says it */
+        return;
+    }
     r->inode = inode_find(r->a.e, r->a.h.ino);
     if (r->inode)
         r->inode->refs++;
