@@ -284,6 +284,22 @@ static int op_truncate(struct dc *d)
     return check_size(d);
 }
 
+/* FUSE has no shared maps of descriptors with O_APPEND (they are direct): by another one then. */
+static uint8_t *map_file(struct dc *d, size_t page, size_t span, bool writes)
+{
+    int prot = PROT_READ | (writes ? PROT_WRITE : 0), fd;
+    void *m = mmap(NULL, span, prot, MAP_SHARED, d->fd, (off_t)page);
+
+    if (m == MAP_FAILED && errno == ENODEV && d->append) {
+        fd = open(d->o->path, O_RDWR);
+        if (fd >= 0) {
+            m = mmap(NULL, span, prot, MAP_SHARED, fd, (off_t)page);
+            close(fd);
+        }
+    }
+    return m == MAP_FAILED ? NULL : m;
+}
+
 /* A map of whole pages around the range; what lies behind the end is not touched. */
 static int op_map(struct dc *d, bool writes)
 {
@@ -300,8 +316,8 @@ static int op_map(struct dc *d, bool writes)
     page = at & ~(size_t)4095;
     span = at + len - page;
     dc_note(d, "%s %9zu + %-8zu size %zu", writes ? "map write" : "map read ", at, len, d->size);
-    m = mmap(NULL, span, PROT_READ | (writes ? PROT_WRITE : 0), MAP_SHARED, d->fd, (off_t)page);
-    if (m == MAP_FAILED) {
+    m = map_file(d, page, span, writes);
+    if (m == NULL) {
         return dc_wrong(d, "mmap: %s", strerror(errno));
     }
     if (writes) {

@@ -209,7 +209,22 @@ static void times(void)
     PX_OK(close(fd));
 }
 
+static void of_an_append_descriptor(void)
+{
+    int fd;
+    char *m;
+
+    px_put("f", "abcdef", 6);
+    fd = (int)PX_OK(open("f", O_RDWR | O_APPEND));
+    m = map(6, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    m[0] = 'A';
+    PX_EQ(PX_OK(write(fd, "gh", 2)), 2);
+    PX_OK(munmap(m, 6));
+    PX_OK(close(fd));
+    PX_CHECK(px_holds("f", "Abcdefgh", 8));
+}
+
 PX_GROUP(mmap, T(reads_what_was_written), T(writes_are_read), T(writes_survive_unmap_and_close),
          T(write_is_seen_in_the_map), T(private_stays_private), T(with_an_offset),
          T(nothing_beyond_the_end), T(into_a_hole), T(shared_by_processes), T(rights),
-         T(truncated_and_grown_again), T(times));
+         T(truncated_and_grown_again), T(times), T(of_an_append_descriptor));

@@ -22,8 +22,9 @@
     X(chown)                                                                                       \
     X(create)                                                                                      \
     X(setid)                                                                                       \
-    X(open) X(link) X(mkdir) X(mknod) X(rename) X(rename_kinds) X(rename_flags) X(rmdir)           \
-        X(symlink) X(unlink) X(orphan) X(sticky) X(truncate) X(utimens) X(access) X(io) X(append)  \
+    X(open)                                                                                        \
+    X(link) X(mkdir) X(mknod) X(rename) X(rename_kinds) X(rename_flags) X(rmdir) X(symlink)        \
+        X(unlink) X(orphan) X(sticky) X(truncate) X(utimens) X(access) X(io) X(append)             \
             X(fallocate) X(seek) X(offsets) X(names) X(xattr) X(acl) X(acl_default) X(flock)       \
                 X(fcntl_lock) X(ofd_lock) X(statvfs) X(readdir) X(mmap) X(two)
 
