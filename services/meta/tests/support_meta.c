@@ -144,8 +144,8 @@ static void create_req(Hf__CreateReq *req, Hf__Cred *cred, Hf__SetAttrs *set, co
     req->how = HF__CREATE_HOW__CREATE_GUARDED;
 }
 
-struct result do_create(struct fixture *f, const char *name, uint64_t session, uint32_t slot,
-                        uint64_t sequence)
+static struct result create(struct fixture *f, const char *name, uint64_t session, uint32_t slot,
+                            uint64_t sequence, bool open)
 {
     struct result r = {0};
     struct hf_rpc_call call = {.arg = &r, .session = session, .slot = slot, .sequence = sequence};
@@ -154,9 +154,39 @@ struct result do_create(struct fixture *f, const char *name, uint64_t session, u
     Hf__SetAttrs set;
 
     create_req(&req, &cred, &set, name);
+    req.open = open;
     hf__meta__create(meta(f), &req, on_create, &call);
     r.status = hf_rpc_wait(f->loop, &call);
     return r;
+}
+
+struct result do_create(struct fixture *f, const char *name, uint64_t session, uint32_t slot,
+                        uint64_t sequence)
+{
+    return create(f, name, session, slot, sequence, false);
+}
+
+struct result do_create_open(struct fixture *f, const char *name, uint64_t session, uint32_t slot,
+                             uint64_t sequence)
+{
+    return create(f, name, session, slot, sequence, true);
+}
+
+static void on_close(const Hf__CloseRep *rep, void *data)
+{
+    (void)rep;
+    (void)data;
+}
+
+int do_close(struct fixture *f, uint64_t ino, uint64_t session, uint32_t slot, uint64_t sequence)
+{
+    struct hf_rpc_call call = {.session = session, .slot = slot, .sequence = sequence};
+    Hf__CloseReq req = HF__CLOSE_REQ__INIT;
+
+    req.inos = &ino;
+    req.n_inos = 1;
+    hf__meta__close(meta(f), &req, on_close, &call);
+    return hf_rpc_wait(f->loop, &call);
 }
 
 static void on_lookup(const Hf__LookupRep *rep, void *data)
@@ -246,7 +276,24 @@ int do_session_open(struct fixture *f, uint64_t session)
 
     req.session = session;
     req.slots = 8;
+    req.opens = true;
     hf__meta__session_open(meta(f), &req, on_session, &call);
+    return hf_rpc_wait(f->loop, &call);
+}
+
+static void on_session_close(const Hf__SessionCloseRep *rep, void *data)
+{
+    (void)rep;
+    (void)data;
+}
+
+int do_session_close(struct fixture *f, uint64_t session)
+{
+    struct hf_rpc_call call = {0};
+    Hf__SessionCloseReq req = HF__SESSION_CLOSE_REQ__INIT;
+
+    req.session = session;
+    hf__meta__session_close(meta(f), &req, on_session_close, &call);
     return hf_rpc_wait(f->loop, &call);
 }
 

@@ -46,7 +46,12 @@ struct result do_lookup(struct fixture *f, const char *name);
 struct result do_remove(struct fixture *f, const char *name);
 struct result do_write(struct fixture *f, uint64_t ino, uint32_t gen, const void *data,
                        uint32_t len, uint32_t stable);
-int do_session_open(struct fixture *f, uint64_t session);
+int do_session_open(struct fixture *f, uint64_t session); /* one that holds opens */
+int do_session_close(struct fixture *f, uint64_t session);
+/* As do_create, and the session has it open. */
+struct result do_create_open(struct fixture *f, const char *name, uint64_t session, uint32_t slot,
+                             uint64_t sequence);
+int do_close(struct fixture *f, uint64_t ino, uint64_t session, uint32_t slot, uint64_t sequence);
 /* Creates names PREFIX0..n-1 with `depth` calls in flight; counts those acknowledged with status 0,
  * tells each to acked (may be NULL) the moment it is acknowledged. */
 unsigned create_many(struct fixture *f, const char *prefix, unsigned n, unsigned depth,
