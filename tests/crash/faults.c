@@ -427,6 +427,7 @@ int main(int argc, char **argv)
         if (pids[j] == 0) {
             atexit(at_exit);
             run_lane(l, &sh[j], j, jobs, only);
+            free(l);
             exit(0);
         }
     }
