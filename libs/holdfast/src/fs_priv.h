@@ -46,6 +46,7 @@ struct sizes_entry {
     int64_t mtime_ns; /* of the last buffered write */
     uint64_t count;   /* of buffered writes */
     bool written;     /* nothing is left to send: only the size is ours to tell */
+    uint64_t change;  /* written: of the last change by us */
 };
 struct sizes {
     atomic_size_t n;

@@ -94,11 +94,12 @@ static void all_sent(struct inode *i)
     if (!i->sizes_in)
         return;
     now.written = true;
+    now.change = i->own_change;
     now.size = wset_end(&i->wb->unstable);
     if (i->wb->unstable.n == 0 || i->hidden) {
         sizes_del(&i->e->fs->sizes, i->ino);
         i->sizes_in = false;
-    } else if (!i->sizes.written || i->sizes.size != now.size) {
+    } else if (!i->sizes.written || i->sizes.size != now.size || i->sizes.change != now.change) {
         tell_sizes(i, &now);
     }
 }
