@@ -305,6 +305,8 @@ static void check_object(const struct object *o, const struct user *u, const str
         break;
     case OP_ACCESS:
         need(o, u, op->mode, must);
+        if (o->type != S_IFREG && o->type != S_IFDIR && (op->mode & X))
+            errors_add(may, EACCES); /* nothing to execute */
         break;
     case OP_SETXATTR:
     case OP_GETXATTR:
