@@ -103,31 +103,17 @@ void hf_getattr_async(struct hf_fs *fs, struct hf_handle h, hf_attr_fn *fn, void
                               .h = h});
 }
 
-/* Bits of RFC 1813 section 3.3.4. */
-#define ACCESS_READ    1u
-#define ACCESS_LOOKUP  2u
-#define ACCESS_MODIFY  4u
-#define ACCESS_EXTEND  8u
-#define ACCESS_EXECUTE 32u
+#define ACCESS_BITS (uint32_t)(R_OK | W_OK | X_OK) /* 4, 2, 1, as the shard has them */
 
 static void on_access(const Hf__AccessRep *rep, void *arg)
 {
     struct req *r = req_of_call(arg);
     int err = r->c.call.status;
-    uint32_t need = 0;
 
-    if (err == 0 && (!rep || !rep->obj))
+    if (err == 0 && !rep)
         err = HF_E_IO;
-    if (err == 0) {
-        if (r->a.flags & R_OK)
-            need |= ACCESS_READ;
-        if (r->a.flags & W_OK)
-            need |= ACCESS_MODIFY | ACCESS_EXTEND;
-        if (r->a.flags & X_OK)
-            need |= rep->obj->type == HF__FILE_TYPE__FT_DIR ? ACCESS_LOOKUP : ACCESS_EXECUTE;
-        if (need & ~rep->granted)
-            err = HF_E_ACCES;
-    }
+    if (err == 0 && ((uint32_t)r->a.flags & ACCESS_BITS & ~rep->granted))
+        err = HF_E_ACCES;
     req_done(r, err);
 }
 
@@ -138,7 +124,8 @@ static void run_access(struct req *r)
     q.cred = &r->cred;
     q.ino = r->a.h.ino;
     q.gen = r->a.h.gen;
-    q.want = ACCESS_READ | ACCESS_LOOKUP | ACCESS_MODIFY | ACCESS_EXTEND | ACCESS_EXECUTE;
+    q.want = ACCESS_BITS;
+    q.posix = true;
     req_call(r, q.ino, false);
     hf__meta__access(meta_of(r), &q, on_access, &r->c.call);
 }

@@ -47,8 +47,10 @@ void sizes_apply(struct sizes *s, struct hf_attr *a)
         return;
     pthread_mutex_lock(&s->lock);
     e = hf_map_get(&s->map, a->handle.ino);
-    if (e && e->written && a->change > e->change)
-        e = NULL; /* others have changed it since: the servers are right */
+    /* With our last change, or later ones: then the servers are right. Without it they have
+     * restarted, and lost what was not committed. */
+    if (e && e->written && a->change >= e->change)
+        e = NULL;
     if (e) {
         if (a->size < e->size)
             a->size = e->size;

@@ -62,6 +62,17 @@ static uint32_t access_granted(struct hf_meta *m, const struct hf_inode *i, cons
     return granted;
 }
 
+/* Each bit of access(2) alone. */
+static uint32_t posix_granted(struct hf_meta *m, const struct hf_inode *i, const Hf__Cred *c)
+{
+    uint32_t granted = 0;
+
+    for (unsigned bit = HF_X; bit <= HF_R; bit <<= 1)
+        if (hf_may(m, i, c, bit) == 0)
+            granted |= bit;
+    return granted;
+}
+
 int hf_meta_op_access(struct hf_meta *m, struct hf_meta_op *op, const Hf__AccessReq *q,
                       Hf__AccessRep *p)
 {
@@ -70,7 +81,8 @@ int hf_meta_op_access(struct hf_meta *m, struct hf_meta_op *op, const Hf__Access
 
     if (r)
         return r;
-    p->granted = access_granted(m, &o.i, q->cred) & q->want;
+    p->granted = q->posix ? posix_granted(m, &o.i, q->cred) : access_granted(m, &o.i, q->cred);
+    p->granted &= q->want;
     return 0;
 }
 
