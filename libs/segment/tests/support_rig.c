@@ -192,6 +192,27 @@ int rig_trunc(struct rig *r, uint64_t ino, uint32_t fence, uint32_t len)
     return run(r, &o);
 }
 
+int rig_punch(struct rig *r, uint64_t ino, uint32_t fence, uint32_t offset, uint32_t len)
+{
+    struct rig_op o = {.op = {.kind = HF_SEG_PUNCH, .fence = fence, .offset = offset, .len = len}};
+
+    o.op.id = rig_chunk(ino);
+    return run(r, &o);
+}
+
+int rig_seek(struct rig *r, uint64_t ino, uint32_t offset, uint32_t len, bool hole, bool *ret_found,
+             uint32_t *ret_at)
+{
+    struct rig_op o = {.op = {.kind = HF_SEG_SEEK, .offset = offset, .len = len, .hole = hole}};
+    int rc;
+
+    o.op.id = rig_chunk(ino);
+    rc = run(r, &o);
+    *ret_found = o.op.found;
+    *ret_at = o.op.found_at;
+    return rc;
+}
+
 int rig_delete(struct rig *r, uint64_t ino, uint64_t *ret_freed)
 {
     struct rig_op o = {.op = {.kind = HF_SEG_DELETE}};

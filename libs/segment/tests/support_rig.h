@@ -53,6 +53,9 @@ int rig_read(struct rig *r, uint64_t ino, uint32_t offset, void *data, uint32_t 
              uint32_t *ret_len);
 int rig_sync(struct rig *r, uint64_t ino);
 int rig_trunc(struct rig *r, uint64_t ino, uint32_t fence, uint32_t len);
+int rig_punch(struct rig *r, uint64_t ino, uint32_t fence, uint32_t offset, uint32_t len);
+int rig_seek(struct rig *r, uint64_t ino, uint32_t offset, uint32_t len, bool hole, bool *ret_found,
+             uint32_t *ret_at);
 int rig_delete(struct rig *r, uint64_t ino, uint64_t *ret_freed);
 void rig_fill(void *data, size_t len, uint64_t seed);
 

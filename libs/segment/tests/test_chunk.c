@@ -304,6 +304,59 @@ Test(chunk, dirty_chunks_are_written_back)
     cr_assert_eq(memcmp(got, data, 100), 0);
 }
 
+Test(chunk, punched_blocks_are_holes_and_their_space_is_given_back)
+{
+    const struct disk_counts *n = disk_counts(r.be);
+    static const uint8_t zeros[MIB];
+    uint32_t at = 0;
+    bool found;
+
+    cr_assert_eq(rig_punch(&r, 1, 1, 0, MIB), 0, "a chunk that does not exist");
+    cr_assert_eq(rig_write(&r, 1, 0, data, MIB, false), 0);
+    cr_assert_eq(rig_seek(&r, 1, 5, MIB - 5, false, &found, &at), 0);
+    cr_assert(found && at == 5, "uncommitted writes are data");
+    cr_assert_eq(rig_seek(&r, 1, 0, MIB, true, &found, &at), 0);
+    cr_assert_not(found);
+    cr_assert_eq(rig_punch(&r, 1, 1, HF_SEG_BLOCK_BYTES - 1, 3 * HF_SEG_BLOCK_BYTES), 0);
+    power_failure(); /* the punch was durable, and what was written before it */
+    n = disk_counts(r.be);
+    cr_assert_eq(rig_read(&r, 1, 0, got, MIB, NULL), 0);
+    cr_assert_eq(memcmp(got, data, HF_SEG_BLOCK_BYTES), 0);
+    cr_assert_eq(memcmp(got + HF_SEG_BLOCK_BYTES, zeros, 2 * HF_SEG_BLOCK_BYTES), 0);
+    cr_assert_eq(memcmp(got + 3 * HF_SEG_BLOCK_BYTES, data + 3 * HF_SEG_BLOCK_BYTES,
+                        MIB - 3 * HF_SEG_BLOCK_BYTES),
+                 0);
+    cr_assert_eq(rig_seek(&r, 1, 100, MIB - 100, true, &found, &at), 0);
+    cr_assert(found && at == HF_SEG_BLOCK_BYTES);
+    cr_assert_eq(rig_seek(&r, 1, at + 7, MIB - at - 7, false, &found, &at), 0);
+    cr_assert(found && at == 3 * HF_SEG_BLOCK_BYTES);
+    cr_assert_eq(rig_seek(&r, 9, 0, MIB, false, &found, &at), 0);
+    cr_assert_not(found, "a chunk that does not exist is a hole");
+    cr_assert_eq(rig_punch(&r, 1, 1, 4 * HF_SEG_BLOCK_BYTES, 2 * HF_SEG_BLOCK_BYTES), 0);
+    cr_assert_eq(n->ops[HF_BE_PUNCH], 0);
+    rig_sleep(&r, 12000);
+    cr_assert_geq(n->ops[HF_BE_PUNCH], 1, "given back when the chunk is idle");
+}
+
+Test(chunk, punches_are_fenced_and_bounded)
+{
+    bool found;
+    uint32_t at;
+
+    cr_assert_eq(rig_write(&r, 1, 0, data, MIB, true), 0);
+    cr_assert_eq(rig_trunc(&r, 1, 5, MIB), 0);
+    cr_assert_eq(rig_punch(&r, 1, 4, 0, MIB), HF_E_FENCED);
+    cr_assert_eq(rig_punch(&r, 1, 6, 0, 1), 0, "no whole block: only its fence");
+    cr_assert_eq(rig_trunc(&r, 1, 5, 0), HF_E_FENCED);
+    cr_assert_eq(rig_read(&r, 1, 0, got, MIB, NULL), 0);
+    cr_assert_eq(memcmp(got, data, MIB), 0);
+    cr_assert_eq(rig_punch(&r, 1, 6, HF_SEG_CHUNK_BYTES - 10, 11), HF_E_INVAL);
+    cr_assert_eq(rig_punch(&r, 1, 6, UINT32_MAX, 11), HF_E_INVAL);
+    cr_assert_eq(rig_seek(&r, 1, HF_SEG_CHUNK_BYTES, 1, true, &found, &at), HF_E_INVAL);
+    cr_assert_eq(rig_seek(&r, 1, HF_SEG_CHUNK_BYTES, 0, true, &found, &at), 0);
+    cr_assert_not(found);
+}
+
 Test(chunk, space_of_old_content_is_given_back)
 {
     struct disk_counts *n = disk_counts(r.be);

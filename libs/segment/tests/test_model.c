@@ -47,6 +47,43 @@ static uint32_t pick_len(uint64_t *rng, uint32_t offset)
     return n < HF_SEG_CHUNK_BYTES - offset ? n : HF_SEG_CHUNK_BYTES - offset;
 }
 
+/* The model has no holes but zeros: data may be reported where the bytes are zero, never the other
+ * way round. */
+static void check_seek(struct rig *r, const struct model *m, unsigned i, uint32_t from,
+                       uint32_t len)
+{
+    uint32_t at = 0;
+    bool found;
+
+    cr_assert_eq(rig_seek(r, i, from, len, false, &found, &at), 0);
+    at = found ? at : from + len;
+    cr_assert(at >= from && at <= from + len);
+    for (uint32_t o = from; o < at; o++)
+        cr_assert_eq(m->bytes[o], 0, "chunk %u has data at %u, before %u", i, o, at);
+    cr_assert_eq(rig_seek(r, i, from, len, true, &found, &at), 0);
+    if (found) {
+        uint32_t edge = (at / HF_SEG_BLOCK_BYTES + 1) * HF_SEG_BLOCK_BYTES;
+
+        cr_assert(at >= from && at < from + len);
+        for (uint32_t o = at; o < edge; o++)
+            cr_assert_eq(m->bytes[o], 0, "chunk %u has data at %u, in the hole at %u", i, o, at);
+    }
+}
+
+static void punch(struct rig *r, struct model *m, unsigned i, uint32_t offset, uint32_t len)
+{
+    uint32_t from = (offset + HF_SEG_BLOCK_BYTES - 1) / HF_SEG_BLOCK_BYTES * HF_SEG_BLOCK_BYTES;
+    uint32_t to = (offset + len) / HF_SEG_BLOCK_BYTES * HF_SEG_BLOCK_BYTES, at = 0;
+    bool found;
+
+    cr_assert_eq(rig_punch(r, i, 1, offset, len), 0);
+    if (from >= to)
+        return;
+    memset(m->bytes + from, 0, to - from);
+    cr_assert_eq(rig_seek(r, i, from, to - from, false, &found, &at), 0);
+    cr_assert_not(found, "no data is left");
+}
+
 static void check_all(struct rig *r, struct model *m, uint8_t *buf)
 {
     for (unsigned i = 0; i < CHUNKS; i++) {
@@ -63,7 +100,7 @@ static void one_op(struct rig *r, struct model *m, uint8_t *buf, uint64_t *rng)
     unsigned i = pick(rng, CHUNKS);
     uint32_t offset = pick_offset(rng), len = pick_len(rng, offset), got = 0, want;
 
-    switch (pick(rng, 12)) {
+    switch (pick(rng, 15)) {
     default:
         if (pick(rng, 3) == 0) { /* sequential, as files are written */
             offset = m[i].len < HF_SEG_CHUNK_BYTES ? m[i].len : 0;
@@ -93,6 +130,12 @@ static void one_op(struct rig *r, struct model *m, uint8_t *buf, uint64_t *rng)
             memset(m[i].bytes + offset, 0, m[i].len - offset);
             m[i].len = offset;
         }
+        break;
+    case 12:
+        punch(r, &m[i], i, offset, len);
+        break;
+    case 13:
+        check_seek(r, &m[i], i, offset, len);
         break;
     case 11:
         if (pick(rng, 6))

@@ -36,8 +36,8 @@ struct flight {
     uint8_t *data;
     struct world *w;
     unsigned chunk;
-    unsigned
-        version[BLOCKS]; /* WRITE, TRUNC: what it made, ~0 = nothing; SYNC: what must be durable */
+    unsigned version[BLOCKS]; /* WRITE, TRUNC, PUNCH: what it made, ~0 = nothing; SYNC: what must be
+                                 durable */
     bool used;
 };
 
@@ -132,7 +132,7 @@ static void submit(struct world *w, struct flight *f)
     f->chunk = pick(w, CHUNKS);
     f->used = true;
     f->w = w;
-    switch (pick(w, 10)) {
+    switch (pick(w, 11)) {
     default:
         make_write(w, f);
         break;
@@ -145,6 +145,16 @@ static void submit(struct world *w, struct flight *f)
             w->len[f->chunk] = len;
         }
         versions_make(w, f, len < old ? len : 0, len < old ? old : 0);
+        break;
+    }
+    case 10: {
+        uint32_t from = pick(w, BLOCKS) * HF_SEG_BLOCK_BYTES;
+        uint32_t len = (1 + pick(w, BLOCKS)) * HF_SEG_BLOCK_BYTES;
+
+        len = len < SPAN - from ? len : SPAN - from;
+        *op = (struct hf_seg_op){.kind = HF_SEG_PUNCH, .offset = from, .len = len};
+        memset(w->now[f->chunk] + from, 0, len);
+        versions_make(w, f, from, from + len);
         break;
     }
     case 9:
