@@ -72,20 +72,26 @@ static void advance(struct world *w, uint64_t ns)
     (void)hf_sim_run(w->env, hf_env_mono_ns(w->env) + ns);
 }
 
+/* In the service's order; the loop's timers go with it. */
+static void world_end(struct world *w)
+{
+    hf_wal_close(w->wal);
+    shard_free(w->shard);
+    hf_loop_free(w->loop);
+}
+
 /* The process is gone: what was not sent to the log is lost; LMDB has had no checkpoint. */
 static void world_crash(struct world *w)
 {
-    shard_free(w->shard);
-    hf_wal_close(w->wal);
+    world_end(w);
+    cr_assert_eq(hf_loop_new(w->env, "shard", &w->loop), 0);
     advance(w, SEC);
     world_open(w);
 }
 
 static void world_free(struct world *w)
 {
-    shard_free(w->shard);
-    hf_wal_close(w->wal);
-    hf_loop_free(w->loop);
+    world_end(w);
     hf_env_free(w->env);
     fixture_fini(&w->f);
 }
