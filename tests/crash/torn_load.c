@@ -215,6 +215,15 @@ static void check_trace(const char *file, const char *dir)
     torn_trace_close(&t);
 }
 
+static struct nt_node *running;
+
+/* A failure must not leave the node behind. */
+static void at_exit(void)
+{
+    if (running != NULL && running->pid > 0)
+        kill(running->pid, SIGKILL);
+}
+
 void torn_record(const char *file, const char *dir, uint64_t seed, unsigned ops)
 {
     struct load *l = calloc(1, sizeof(*l));
@@ -224,6 +233,8 @@ void torn_record(const char *file, const char *dir, uint64_t seed, unsigned ops)
 
     if (preload == NULL)
         nt_fail(__FILE__, __LINE__, "HF_RECORD_SO must name the recorder");
+    running = &l->node;
+    atexit(at_exit);
     l->base = map_new(file);
     l->quota = quota = ops / (SESSIONS * TORN_WORKERS) + 1;
     snprintf(l->node.dir, sizeof(l->node.dir), "%s", dir);
@@ -243,5 +254,6 @@ void torn_record(const char *file, const char *dir, uint64_t seed, unsigned ops)
     munmap(l->base, TRACE_BYTES);
     check_trace(file, data);
     nt_remove_tree(dir);
+    running = NULL;
     free(l);
 }
