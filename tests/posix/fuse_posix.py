@@ -77,7 +77,7 @@ def stress(dirs):
 def fio(dirs):
     ok = True
     common = ["fio", f"--directory={dirs[0]}", "--verify=crc32c", "--verify_fatal=1", "--do_verify=1", "--size=24m",
-              "--numjobs=3", "--rw=randwrite", "--end_fsync=1", "--output-format=terse", "--unlink=1"]
+              "--numjobs=3", "--rw=randwrite", "--end_fsync=1", "--output-format=terse", "--unlink=1", "--verify_state_save=0"]
     for name, flags in {
             "4 KiB to 128 KiB": ["--ioengine=psync", "--bsrange=4k-128k"],
             "odd sizes": ["--ioengine=psync", "--bsrange=512-70000", "--bs_unaligned=1"],
