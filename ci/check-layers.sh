@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 rules=(
   '<nng/|^libs/rpc/'
   '<lmdb\.h>|^libs/store/'
-  '<event2/|^(libs/rt/|services/nfs/|services/cli/)'
+  '<event2/|^(libs/rt/|services/nfs/|services/fuse/|services/cli/)'
   '<dlfcn\.h>|^libs/plug/'
   '<cyaml/|^libs/base/'
   '<isa-l|^libs/base/'

@@ -28,7 +28,8 @@ static int run_mount(const struct cli *cli, int argc, char **argv)
     char **words = calloc((size_t)argc + 3, sizeof(char *));
     char name[] = "holdfast-fuse", flag[] = "--node-dir";
     char *dir = strdup(cli->dir);
-    bool own = getenv("HOLDFAST_DIR") != NULL && strcmp(cli->dir, getenv("HOLDFAST_DIR")) == 0;
+    const char *env = getenv("HOLDFAST_DIR");
+    bool own = env != NULL && strcmp(cli->dir, env) == 0;
     int n = 0, rc;
 
     if (words == NULL || dir == NULL) {

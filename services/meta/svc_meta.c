@@ -222,8 +222,8 @@ static int copy_map(struct hf_metasvc *s, const Hf__MapGetRep *map)
     for (uint32_t i = 0; i < map->shard_count; i++) {
         hf__shard_entry__init(&entries[i]);
         entries[i].shard = i;
-        entries[i].url = format_url(s, s->opts.map_url ? s->opts.map_url : s->opts.listen[0],
-                                    i % s->nthreads);
+        entries[i].url =
+            format_url(s, s->opts.map_url ? s->opts.map_url : s->opts.listen[0], i % s->nthreads);
         ptrs[i] = &entries[i];
         if (!entries[i].url)
             return HF_E_NOMEM;

@@ -23,10 +23,11 @@
     X(create)                                                                                      \
     X(setid)                                                                                       \
     X(open)                                                                                        \
-    X(link) X(mkdir) X(mknod) X(rename) X(rename_kinds) X(rename_flags) X(rmdir) X(symlink)        \
-        X(unlink) X(orphan) X(sticky) X(truncate) X(utimens) X(access) X(io) X(append)             \
-            X(fallocate) X(seek) X(offsets) X(names) X(xattr) X(acl) X(acl_default) X(flock)       \
-                X(fcntl_lock) X(ofd_lock) X(statvfs) X(readdir) X(mmap) X(two)
+    X(link)                                                                                        \
+    X(mkdir) X(mknod) X(rename) X(rename_kinds) X(rename_flags) X(rmdir) X(symlink) X(unlink)      \
+        X(orphan) X(sticky) X(truncate) X(utimens) X(access) X(io) X(append) X(fallocate) X(seek)  \
+            X(offsets) X(names) X(xattr) X(acl) X(acl_default) X(flock) X(fcntl_lock) X(ofd_lock)  \
+                X(statvfs) X(readdir) X(mmap) X(two)
 
 #define X(g) extern const struct px_group px_group_##g;
 PX_GROUPS(X)

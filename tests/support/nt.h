@@ -101,7 +101,7 @@ struct nt_node {
     char hot[128];    /* backend of the first pool, if not the default */
     int port, mount_port;
     pid_t pid;
-    int status; /* of the process that nt_node_alive found ended: as wait says it */
+    int status;   /* of the process that nt_node_alive found ended: as wait says it */
     bool foreign; /* --server: cannot be restarted, lacks the CLI */
     char export_path[256];
 };

@@ -153,6 +153,8 @@ static void pick_round_robin(struct hf_place *p, unsigned width, struct hf_layou
 {
     size_t last = p->turn;
 
+    if (p->nsegs == 0)
+        return;
     for (size_t n = 0; n < p->nsegs && l->nsegs < width; n++) {
         size_t k = (p->turn + n) % p->nsegs;
 

@@ -41,7 +41,8 @@ static int name_parse(struct hf_slice full, struct attr_name *ret)
     *ret = (struct attr_name){0, full};
     if (hf_slice_eq(full, hf_slice_str(HF_XAT_ALLOCATION)))
         return 0;
-    for (uint8_t ns = HF_XAT_USER; ns < HF_XAT_NS_END; ns++) {
+    for (int k = HF_XAT_USER; k < HF_XAT_NS_END; k++) {
+        uint8_t ns = (uint8_t)k;
         size_t n = strlen(hf_xat_prefix(ns));
 
         if (!starts(full, hf_xat_prefix(ns)))
