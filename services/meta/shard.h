@@ -91,6 +91,7 @@ struct shard {
     bool dead;               /* met an I/O error: answers nothing any more */
     struct hf_list queue;    /* struct hf_rpc_req: calls that wait for the checkpoint */
     uint64_t changes_limit;  /* adapts so that a checkpoint stays short */
+    uint64_t checkpoint_end; /* monotonic ns of the last one */
     uint64_t last_change_ns;
     void (*drained)(void *arg); /* set by shard_drain */
     void *drained_arg;

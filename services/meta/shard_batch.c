@@ -12,7 +12,9 @@
 #define BATCH_BYTES        (192u << 10) /* a batch is cut here; one operation adds at most ~200 KiB */
 #define CHECKPOINT_NS_HIGH (10 * HF_NS_PER_MS) /* above: make checkpoints smaller */
 #define CHECKPOINT_NS_LOW  (4 * HF_NS_PER_MS)
-#define CHANGES_START      2048 /* until this disk is known */
+#define CHECKPOINT_NS_MOST (40 * HF_NS_PER_MS) /* the longest pause that throughput is worth */
+#define CHECKPOINT_SHARE   5                   /* checkpoints take up to a fifth of the time */
+#define CHANGES_START      2048                /* until this disk is known */
 #define CHANGES_MIN        512
 
 /* Field tags of hf.Record (record.proto), written by hand so that events are packed as they happen
@@ -267,18 +269,24 @@ void batch_end(struct shard *s)
 
 /* ---- checkpoints ---- */
 
-/* Smaller checkpoints when they take long, larger ones when they are cheap. */
-static void adapt(struct shard *s, uint64_t ns)
+/* Smaller checkpoints when they take long, larger ones when they are cheap; but when they take a
+ * large part of the time, as with random keys in a large table, larger ones that take longer: small
+ * ones would only come more often. */
+static void adapt(struct shard *s, uint64_t start, uint64_t ns)
 {
     struct meta_metrics *m = s->conf.metrics;
+    bool often = ns > (start + ns - s->checkpoint_end) / CHECKPOINT_SHARE;
+    uint64_t high = often ? CHECKPOINT_NS_MOST : CHECKPOINT_NS_HIGH;
+    uint64_t low = often ? CHECKPOINT_NS_MOST * 3 / 4 : CHECKPOINT_NS_LOW;
 
     hf_metric_add(&m->checkpoints, 1);
     hf_metric_add(&m->checkpoint_ns, ns);
     if (ns > hf_metric_get(&m->checkpoint_ns_max))
         hf_metric_set(&m->checkpoint_ns_max, ns);
-    if (ns > CHECKPOINT_NS_HIGH && s->changes_limit / 2 >= CHANGES_MIN)
+    s->checkpoint_end = start + ns;
+    if (ns > high && s->changes_limit / 2 >= CHANGES_MIN)
         s->changes_limit /= 2;
-    else if (ns < CHECKPOINT_NS_LOW && s->changes_limit < s->conf.checkpoint_changes)
+    else if (ns < low && s->changes_limit < s->conf.checkpoint_changes)
         s->changes_limit += s->changes_limit / 8;
 }
 
@@ -293,7 +301,7 @@ static void checkpoint_now(struct shard *s)
         batch_fatal(s, "cannot commit a checkpoint");
         return;
     }
-    adapt(s, hf_env_mono_ns(s->conf.env) - start);
+    adapt(s, start, hf_env_mono_ns(s->conf.env) - start);
     hf_log_trim(s->conf.wal, s->last_pos + 1);
 }
 
