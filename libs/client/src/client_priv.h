@@ -131,6 +131,8 @@ struct seg_call {
 
 /* Set the inputs, call seg_run_start; `done` is called when nothing is in flight any more, perhaps
  * from inside seg_run_start. READ, SEEK: results stay in `calls`, in order, until seg_run_fini. */
+#define RUN_RANGES_MAX 8u
+
 struct seg_run {
     /* inputs */
     struct hf_client *client;
@@ -143,6 +145,8 @@ struct seg_run {
     bool hole;                            /* SEEK */
     struct hf_slice src[HF_RPC_BULK_IOV]; /* WRITE: end - pos bytes */
     unsigned nsrc;
+    uint32_t only[2 * RUN_RANGES_MAX]; /* SYNC: pairs of chunks, first and end: no others */
+    unsigned nonly;                    /* 0: all */
     void (*done)(struct seg_run *run);
     /* results */
     int status;

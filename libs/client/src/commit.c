@@ -39,7 +39,8 @@ static void on_commit(const Hf__CommitRep *rep, void *arg)
         commit_end(op, 0);
         return;
     }
-    if (!rep->obj || !rep->obj->after || layout_take(rep->layout, &op->layout)) {
+    if (!rep->obj || !rep->obj->after || layout_take(rep->layout, &op->layout) ||
+        rep->n_ranges > 2 * RUN_RANGES_MAX || rep->n_ranges % 2 != 0) {
         commit_end(op, HF_E_IO);
         return;
     }
@@ -55,6 +56,9 @@ static void on_commit(const Hf__CommitRep *rep, void *arg)
         io->len && size > io->offset && size - io->offset > io->len ? io->offset + io->len : size;
     run->deadline_ns = op->deadline_ns;
     run->nsrc = 0;
+    run->nonly = (unsigned)rep->n_ranges;
+    for (unsigned k = 0; k < run->nonly; k++)
+        run->only[k] = rep->ranges[k];
     run->done = on_synced;
     seg_run_start(run);
 }

@@ -401,12 +401,34 @@ static int next_piece(struct seg_run *run)
     return 0;
 }
 
+/* Over what has no chunks. */
+static void skip_holes(struct seg_run *run)
+{
+    uint64_t chunk = run->layout->chunk_bytes;
+
+    if (run->kind != SEG_SYNC)
+        return; /* a pooled run may hold an old list */
+    for (unsigned k = 0; k + 1 < run->nonly; k += 2) {
+        if (run->pos < run->only[k + 1] * chunk) {
+            if (run->pos < run->only[k] * chunk)
+                run->pos = run->only[k] * chunk;
+            return;
+        }
+    }
+    if (run->nonly)
+        run->pos = run->end;
+}
+
 /* Keeps the window full; at the end says so, as its last statement. */
 static void run_go(struct seg_run *run)
 {
-    while (run->status == 0 && run->pos < run->end && run->inflight < RUN_WINDOW) {
-        int rc = run->client->closing ? HF_E_CLOSED : next_piece(run);
+    while (run->status == 0 && run->inflight < RUN_WINDOW) {
+        int rc;
 
+        skip_holes(run);
+        if (run->pos >= run->end)
+            break;
+        rc = run->client->closing ? HF_E_CLOSED : next_piece(run);
         if (rc)
             run->status = rc;
     }

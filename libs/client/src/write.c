@@ -296,8 +296,8 @@ static void write_promote(struct io_op *op, const Hf__WriteRep *rep)
         write_end(op, rep->obj, HF_E_IO);
         return;
     }
-    /* A stored reply (exactly once) has lost its bulk; there always is one, though it may be shorter
-     * than the file: what truncation has added is not kept. */
+    /* A stored reply (exactly once) has lost its bulk; there always is one, though it may be
+     * shorter than the file: what truncation has added is not kept. */
     if (op->call.change && op->content.len == 0) {
         write_again(op);
         return;
@@ -400,8 +400,7 @@ static bool data_ok(const struct hf_client_io *io)
 {
     uint64_t n = 0;
 
-    if (io->len > HF_CLIENT_IO_MAX || io->data_n > HF_RPC_BULK_IOV - 1 ||
-        io->offset > (uint64_t)INT64_MAX - io->len)
+    if (io->len > HF_CLIENT_IO_MAX || io->data_n > HF_RPC_BULK_IOV - 1)
         return false;
     for (unsigned i = 0; i < io->data_n; i++)
         n += io->data[i].len;
@@ -418,6 +417,8 @@ void hf_client_write(struct hf_client *c, struct hf_client_io *io)
     c->stats.writes++;
     if (!data_ok(io))
         rc = HF_E_INVAL;
+    else if (io->offset > (uint64_t)INT64_MAX - io->len)
+        rc = HF_E_FBIG; /* and nothing below can overflow; the shard knows the exact limit */
     else if (!c->map && c->stats.waiting >= c->opts.queue_max)
         rc = HF_E_JUKEBOX;
     if (rc) {

@@ -158,7 +158,7 @@ Test(io, bad_arguments_are_refused)
     c = world_client(&w, NULL);
     io_write(c, &p, F, (uint64_t)INT64_MAX - 5, 10, a, 0);
     cr_assert_eq(p.done, 0);
-    wait_io(&w, &p, HF_E_INVAL);
+    wait_io(&w, &p, HF_E_FBIG);
     hf_client_free(c);
     world_fini(&w);
     free(a);

@@ -65,6 +65,23 @@ int hf_meta_op_read(struct hf_meta *m, struct hf_meta_op *op, const Hf__ReadReq 
 
 /* Reading the inode is the point: the reply then waits until it is durable, and the data with it.
  * The right to write was checked when the data was written. */
+/* So that the client does not ask for each of the chunks that a sparse file lacks. */
+static int commit_ranges(struct hf_meta_op *op, const struct hf_layout *l, Hf__CommitRep *p)
+{
+    size_t n = l->nranges > 0 ? l->nranges : 1;
+
+    p->ranges = hf_arena_alloc(op->arena, 2 * n * sizeof(p->ranges[0]));
+    if (!p->ranges)
+        return HF_E_NOMEM;
+    p->n_ranges = 2 * n;
+    p->ranges[0] = p->ranges[1] = 0;
+    for (size_t k = 0; k < l->nranges; k++) {
+        p->ranges[2 * k] = l->ranges[k].from;
+        p->ranges[2 * k + 1] = l->ranges[k].to;
+    }
+    return 0;
+}
+
 int hf_meta_op_commit(struct hf_meta *m, struct hf_meta_op *op, const Hf__CommitReq *q,
                       Hf__CommitRep *p)
 {
@@ -77,5 +94,8 @@ int hf_meta_op_commit(struct hf_meta *m, struct hf_meta_op *op, const Hf__Commit
         return r;
     if (o.i.type != HF__FILE_TYPE__FT_REG)
         return HF_E_INVAL;
-    return o.i.kind == HF_KIND_CHUNKS ? hf_layout_msg(op, &o.i.lay, true, &p->layout) : 0;
+    if (o.i.kind != HF_KIND_CHUNKS)
+        return 0;
+    r = hf_layout_msg(op, &o.i.lay, true, &p->layout);
+    return r ? r : commit_ranges(op, &o.i.lay, p);
 }
