@@ -40,7 +40,7 @@ static void on_commit(const Hf__CommitRep *rep, void *arg)
         return;
     }
     if (!rep->obj || !rep->obj->after || layout_take(rep->layout, &op->layout) ||
-        rep->n_ranges > 2 * RUN_RANGES_MAX || rep->n_ranges % 2 != 0) {
+        rep->n_ranges > (size_t)2 * RUN_RANGES_MAX || rep->n_ranges % 2 != 0) {
         commit_end(op, HF_E_IO);
         return;
     }
