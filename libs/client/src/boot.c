@@ -150,3 +150,14 @@ void hf_client_space(struct hf_client *c, struct hf_client_space *ret)
             ret->free_bytes = ~0ull;
     }
 }
+
+uint64_t hf_client_epoch(const struct hf_client *c)
+{
+    uint64_t sum = 0;
+
+    HF_LIST_FOREACH(it, &c->meta_servers)
+    sum += hf_rpc_client_epoch(hf_container_of(it, struct meta_server, link)->rpc);
+    HF_LIST_FOREACH(it, &c->seg_servers)
+    sum += hf_rpc_client_epoch(hf_container_of(it, struct seg_server, link)->rpc);
+    return sum;
+}

@@ -166,6 +166,7 @@ struct args {
 
 struct read_state {
     uint64_t pos, end;
+    uint64_t epoch; /* hf_client_epoch when the present piece was asked for */
     uint64_t local; /* the end of buffered bytes when the present piece was asked for */
     uint64_t until; /* the end of that piece */
     size_t got;
@@ -296,8 +297,9 @@ struct inode {
     uint64_t commits_started, commits_done;
     int commit_status; /* of the last */
     bool committing;
-    uint64_t verifier;   /* of the last unstable write */
-    uint64_t own_change; /* the file's change counter after the last of our writes */
+    uint64_t verifier;       /* of the last unstable write */
+    uint64_t unstable_epoch; /* hf_client_epoch when the first of wb->unstable was written */
+    uint64_t own_change;     /* the file's change counter after the last of our writes */
     bool hidden; /* others have changed the file since: uncommitted bytes are not read from here */
     struct hf_client_io commit;
     Hf__Cred wcred, rcred;  /* who writes and reads, without groups */

@@ -102,15 +102,21 @@ static bool copy_from(struct req *r, const struct ext *x, uint64_t end)
     return read_add(r, c->data, n, NULL);
 }
 
-/* 1: bytes were added; 0: none lie at pos, *stop is where the next begin; else an error. What is
- * not committed counts as well: a server that restarts may have lost it, until it is sent again. */
+/* What was sent and not committed is at the servers, where others may have changed it since; unless
+ * one has restarted, which may have lost it until it is sent again. */
+static bool servers_forgot(const struct inode *i)
+{
+    return !i->hidden && i->unstable_epoch != hf_client_epoch(i->e->client);
+}
+
+/* 1: bytes were added; 0: none lie at pos, *stop is where the next begin; else an error. */
 static int take_buffered(struct req *r, uint64_t *stop)
 {
     const struct inode *i = r->inode;
     const struct wset *const sets[] = {
         i->wb ? &i->wb->dirty : NULL,
         i->wb ? &i->wb->sending : NULL,
-        i->wb && !i->hidden ? &i->wb->unstable : NULL,
+        i->wb && i->wb->unstable.n && servers_forgot(i) ? &i->wb->unstable : NULL,
     };
 
     for (unsigned k = 0; k < HF_ARRAY_LEN(sets); k++) { /* the newest first */
@@ -147,6 +153,10 @@ static void on_read(struct hf_client_io *io)
 
     if (io->attr)
         inode_seen(r->inode, io->attr);
+    if (s->epoch != hf_client_epoch(r->a.e->client) && r->inode->wb) {
+        read_step(r); /* a server has restarted meanwhile */
+        return;
+    }
     if (io->status || (io->count == 0 && !io->eof)) {
         read_end(r, io->status ? io->status : HF_E_IO);
         return;
@@ -167,6 +177,7 @@ static void read_send(struct req *r, uint64_t stop)
     const struct inode *i = r->inode;
 
     s->until = stop;
+    s->epoch = hf_client_epoch(r->a.e->client);
     s->local = i->sizes_in ? i->sizes.size : 0;
     r->c.io = (struct hf_client_io){
         .cred = &r->a.f->cred,

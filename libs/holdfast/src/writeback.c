@@ -351,6 +351,8 @@ static void keep_unstable(struct inode *i, struct ext *x, uint64_t verifier)
         inode_error(i, HF_E_NOMEM);
     x->verifier = verifier;
     x->era = i->commits_started;
+    if (i->wb->unstable.n == 0)
+        i->unstable_epoch = hf_client_epoch(i->e->client);
     wset_insert(&i->wb->unstable, x);
     /* Something restarted: see soon what it lost. */
     if (i->verifier != verifier && i->wb->unstable.n > 1)

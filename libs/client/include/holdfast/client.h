@@ -49,6 +49,9 @@ void hf_client_close(struct hf_client *c, void (*closed)(void *arg), void *arg);
 void hf_client_free(struct hf_client *c);
 /* NULL until the first map came. Valid until the next turn of the loop. */
 const Hf__MapGetRep *hf_client_map(const struct hf_client *c);
+/* Another value after any of our connections to a server was made anew: whoever relies on what a
+ * server had in memory looks again. */
+uint64_t hf_client_epoch(const struct hf_client *c);
 /* Looks for a new map at once. */
 void hf_client_map_refresh(struct hf_client *c);
 
