@@ -33,9 +33,10 @@ say_how() {
   listen=$("$bin/holdfast" --dir "$dir" status --json | sed -n 's/.*"nfs_listen": *"\([^"]*\)".*/\1/p' | head -1)
   port=${listen##*:}
   cat <<EOF
-Holdfast serves NFSv3 on ${listen}, export /main, data in $dir.
+Holdfast runs, data in $dir. NFSv3 on ${listen}, export /main.
 
-  mount (Linux):  mount -t nfs -o vers=3,tcp,nolock,port=$port,mountport=$port 127.0.0.1:/main /mnt
+  mount (native): $bin/holdfast mount --node-dir $dir /mnt
+  mount (NFS):    mount -t nfs -o vers=3,tcp,nolock,port=$port,mountport=$port 127.0.0.1:/main /mnt
   libnfs:         nfs-ls 'nfs://127.0.0.1/main?nfsport=$port&mountport=$port&version=3'
   status:         $bin/holdfast --dir $dir status
   stop:           $down
