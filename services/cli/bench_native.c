@@ -23,6 +23,7 @@
 #define FILES       400u /* of getattr and lookup */
 #define PIECE       (1u << 20)
 #define SMALL       4096u
+#define TENTHS      10u
 
 static const char help_text[] =
     "usage: holdfast bench native --mix MIX [OPTIONS]\n"
@@ -84,6 +85,7 @@ struct nb {
     uint64_t next, running;
     bool cleaning; /* what is done now is not measured */
     uint64_t errors, moved;
+    uint64_t tenths[TENTHS]; /* ops that ended in each tenth of the time */
     int first_error;
     struct bn_hist hist;
 };
@@ -103,6 +105,13 @@ static void file_name(char buf[32], uint64_t n)
 
 /* ---- streams ---- */
 
+static void count_tenth(struct nb *b, uint64_t now)
+{
+    uint64_t part = (now - b->begin_ns) / ((uint64_t)b->seconds * 1000000000u / TENTHS);
+
+    b->tenths[part < TENTHS ? part : TENTHS - 1]++;
+}
+
 /* Ends the op, and begins the next unless the time is over. */
 static void op_done(struct stream *s, int err, uint64_t bytes)
 {
@@ -114,6 +123,7 @@ static void op_done(struct stream *s, int err, uint64_t bytes)
     if (!b->cleaning) {
         bn_hist_add(&b->hist, now - s->started_ns);
         b->moved += bytes;
+        count_tenth(b, now);
     }
     if (err) {
         b->errors++;
@@ -350,16 +360,19 @@ static void report(const struct cli *cli, const struct nb *b)
 {
     double sec = (double)(b->end_ns - b->begin_ns) / 1e9, mb = (double)b->moved / sec / 1e6;
     const struct bn_hist *h = &b->hist;
+    double first = (double)b->tenths[0] * TENTHS / b->seconds,
+           last = (double)b->tenths[TENTHS - 1] * TENTHS / b->seconds;
     double mean = h->count ? (double)h->sum_ns / (double)h->count / 1e3 : 0;
     double p50 = (double)bn_hist_quantile(h, 0.5) / 1e3,
            p99 = (double)bn_hist_quantile(h, 0.99) / 1e3;
 
     if (cli->json) {
         cli_print_json(json_pack(
-            "{s:s, s:i, s:f, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:I}", "mix", b->mix->name,
-            "inflight", (int)b->inflight, "seconds", sec, "ops", (json_int_t)h->count, "ops_per_s",
-            (double)h->count / sec, "mb_per_s", mb, "mean_us", mean, "p50_us", p50, "p99_us", p99,
-            "max_us", (double)h->max_ns / 1e3, "errors", (json_int_t)b->errors));
+            "{s:s, s:i, s:f, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f, s:f}", "mix",
+            b->mix->name, "inflight", (int)b->inflight, "seconds", sec, "ops", (json_int_t)h->count,
+            "ops_per_s", (double)h->count / sec, "mb_per_s", mb, "mean_us", mean, "p50_us", p50,
+            "p99_us", p99, "max_us", (double)h->max_ns / 1e3, "errors", (json_int_t)b->errors,
+            "first_tenth_per_s", first, "last_tenth_per_s", last));
         return;
     }
     printf("native %s, %u in flight, %.2f s\n", b->mix->name, b->inflight, sec);
@@ -368,6 +381,8 @@ static void report(const struct cli *cli, const struct nb *b)
            (double)h->max_ns / 1e3, (unsigned long long)b->errors);
     if (b->moved)
         printf("%.1f MB/s\n", mb);
+    if (!b->mix->bytes)
+        printf("first tenth of the time %.0f/s, last %.0f/s\n", first, last);
 }
 
 static int find_url(const struct cli *cli, struct nb *b)
