@@ -47,7 +47,7 @@ cmake --preset asan >/dev/null
 cmake --build --preset asan -j "$jobs"
 
 step "tests: address, undefined and leak sanitizers"
-ctest --preset asan -j "$jobs" -LE 'kernel|crash' # unit tests and the NFS protocol tests against a node
+ctest --preset asan -j "$jobs" -LE 'slow|kernel|crash' # unit tests and the NFS protocol tests against a node
 
 step "build: tsan"
 cmake --preset tsan >/dev/null
