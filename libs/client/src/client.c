@@ -42,6 +42,12 @@ static bool drain_refused(struct hf_client *c)
         io->done(io);
         any = true;
     }
+    while ((n = hf_list_pop_front(&c->refused_ranges)) != NULL) {
+        struct hf_client_range *r = hf_container_of(n, struct hf_client_range, link);
+
+        r->done(r);
+        any = true;
+    }
     return any;
 }
 
@@ -52,7 +58,7 @@ static void on_refuse(struct hf_timer *t)
 
 void refuse_later(struct hf_client *c)
 {
-    if (!c->closing && !hf_timer_armed(&c->refuse_timer)) /* closing: hf_client_free drains */
+    if (!c->freeing && !hf_timer_armed(&c->refuse_timer)) /* freeing: hf_client_free drains */
         hf_timer_set(&c->refuse_timer, 0);
 }
 
@@ -60,6 +66,13 @@ void client_io_refuse(struct hf_client *c, struct hf_client_io *io, int status)
 {
     io->status = status;
     hf_list_push_back(&c->refused_io, &io->link);
+    refuse_later(c);
+}
+
+void client_range_refuse(struct hf_client *c, struct hf_client_range *r, int status)
+{
+    r->status = status;
+    hf_list_push_back(&c->refused_ranges, &r->link);
     refuse_later(c);
 }
 
@@ -215,6 +228,7 @@ int hf_client_new(const struct hf_client_opts *o, struct hf_client **ret)
     hf_list_init(&c->backoff);
     hf_list_init(&c->refused);
     hf_list_init(&c->refused_io);
+    hf_list_init(&c->refused_ranges);
     hf_list_init(&c->seg_waiting);
     hf_list_init(&c->op_waiting);
     hf_list_init(&c->op_pool);

@@ -226,7 +226,7 @@ struct hf_client {
     unsigned nlocal;
 
     /* calls that are not in flight */
-    struct hf_list nomap, backoff, refused, refused_io;
+    struct hf_list nomap, backoff, refused, refused_io, refused_ranges;
     struct hf_list seg_waiting;
     struct hf_list op_waiting; /* io_op.link while in op_pause */
     struct hf_timer refuse_timer;
@@ -253,6 +253,7 @@ struct hf_client {
 uint64_t backoff_ns(struct hf_client *c, unsigned tries);
 void refuse_later(struct hf_client *c);
 void client_io_refuse(struct hf_client *c, struct hf_client_io *io, int status);
+void client_range_refuse(struct hf_client *c, struct hf_client_range *r, int status);
 struct io_op *op_new(struct hf_client *c, struct hf_client_io *io);
 void op_free(struct io_op *op);
 /* Calls `resume` after a back-off. */

@@ -67,16 +67,20 @@ static bool may_begin(struct range_op *op)
     return rc == 0;
 }
 
+/* NULL: refused, will complete. */
 static struct range_op *range_new(struct hf_client *c, struct hf_client_range *r)
 {
-    struct range_op *op = calloc(1, sizeof(*op));
+    struct range_op *op = c->closing ? NULL : calloc(1, sizeof(*op));
 
     r->status = 0;
     r->wcc = NULL;
     r->at = 0;
     r->op = op;
-    if (!op)
+    hf_list_init(&r->link);
+    if (!op) {
+        client_range_refuse(c, r, c->closing ? HF_E_CLOSED : HF_E_NOMEM);
         return NULL;
+    }
     op->client = c;
     op->r = r;
     op->deadline_ns = hf_loop_now_ns(c->loop) + c->opts.timeout_ms * HF_NS_PER_MS;
@@ -86,14 +90,6 @@ static struct range_op *range_new(struct hf_client *c, struct hf_client_range *r
     hf_list_init(&op->run.calls);
     hf_list_init(&op->trim.run.calls);
     return op;
-}
-
-/* A range without an operation: told by a call that goes nowhere, so that it comes in a later turn.
- */
-static void range_refuse(struct hf_client_range *r)
-{
-    r->status = HF_E_NOMEM;
-    r->done(r);
 }
 
 /* ---- fallocate ---- */
@@ -228,8 +224,6 @@ void hf_client_fallocate(struct hf_client *c, struct hf_client_range *r)
 
     if (op)
         falloc_begin(op);
-    else
-        range_refuse(r);
 }
 
 /* ---- seek ---- */
@@ -337,6 +331,4 @@ void hf_client_seek(struct hf_client *c, struct hf_client_range *r)
 
     if (op)
         seek_begin(op, r->offset);
-    else
-        range_refuse(r);
 }

@@ -165,6 +165,48 @@ static void seg_trunc(Hf__Segment_Service *service, const Hf__SegTruncReq *q,
     hf_rpc_reply(data, 0, &rep.base, NULL, 0);
 }
 
+static void seg_punch(Hf__Segment_Service *service, const Hf__SegPunchReq *q,
+                      Hf__SegPunchRep_Closure closure, void *data)
+{
+    struct wseg *s = hf_container_of(service, struct wseg, impl);
+    Hf__SegPunchRep rep = HF__SEG_PUNCH_REP__INIT;
+    struct wchunk *k = chunk_find(s, q->chunk, false);
+
+    (void)closure;
+    cr_assert(q->len > 0 && q->offset + q->len <= W_CHUNK);
+    if (k && q->fence < k->fence) {
+        hf_rpc_reply(data, HF_E_FENCED, NULL, NULL, 0);
+        return;
+    }
+    if (k) {
+        k->fence = q->fence;
+        memset(k->data + q->offset, 0, q->len);
+        make_stable(k);
+    }
+    rep.boot = s->boot;
+    hf_rpc_reply(data, 0, &rep.base, NULL, 0);
+}
+
+/* By the byte. */
+static void seg_seek(Hf__Segment_Service *service, const Hf__SegSeekReq *q,
+                     Hf__SegSeekRep_Closure closure, void *data)
+{
+    struct wseg *s = hf_container_of(service, struct wseg, impl);
+    Hf__SegSeekRep rep = HF__SEG_SEEK_REP__INIT;
+    const struct wchunk *k = chunk_find(s, q->chunk, false);
+
+    (void)closure;
+    cr_assert(q->offset <= q->end && q->end <= W_CHUNK);
+    for (uint32_t o = q->offset; o < q->end && !rep.found; o++) {
+        bool hole = !k || o >= k->len || k->data[o] == 0;
+
+        rep.found = hole == (q->hole != 0);
+        rep.offset = o;
+    }
+    rep.boot = s->boot;
+    hf_rpc_reply(data, 0, &rep.base, NULL, 0);
+}
+
 static void seg_stat(Hf__Segment_Service *service, const Hf__SegStatReq *q,
                      Hf__SegStatRep_Closure closure, void *data)
 {
@@ -198,6 +240,8 @@ void seg_server_init(struct world *w, unsigned index)
         .read_chunk = seg_read,
         .sync_chunk = seg_sync,
         .truncate_chunk = seg_trunc,
+        .punch_chunk = seg_punch,
+        .seek_chunk = seg_seek,
         .stat = seg_stat,
     };
     cr_assert_eq(hf_loop_new(w->env, "seg", &s->loop), 0);

@@ -173,6 +173,16 @@ static void m_read(Hf__Meta_Service *service, const Hf__ReadReq *q, Hf__ReadRep_
     reply(&x, 0, &rep.base, bulk);
 }
 
+/* False: it is not under way any more. Without a token: true. */
+static bool append_take(struct wfile *f, uint64_t token)
+{
+    if (token && f->append_token != token)
+        return false;
+    if (token)
+        f->append_token = 0;
+    return true;
+}
+
 static void grow(struct wfile *f, uint64_t end)
 {
     f->size = f->size > end ? f->size : end;
@@ -194,23 +204,35 @@ static void m_write(Hf__Meta_Service *service, const Hf__WriteReq *q, Hf__WriteR
     struct wfile *f = world_file(x.w, q->ino);
     Hf__Wcc wcc = HF__WCC__INIT;
     struct hf_slice bulk = no_bulk;
-    uint64_t end = q->offset + q->len;
+    uint64_t offset = q->append ? f->size : q->offset, end = offset + q->len;
     struct full_layout l;
     Hf__Attr a;
 
     (void)closure;
     rep.boot = x.w->boot[x.req->target];
+    rep.offset = offset;
+    x.w->nprefer = (unsigned)q->n_prefer;
+    for (size_t i = 0; i < q->n_prefer && i < 8; i++)
+        x.w->prefer[i] = q->prefer[i];
+    if (q->append && (f->chunked || end > W_INLINE_MAX)) {
+        if (f->append_token) {
+            reply(&x, HF_E_JUKEBOX, &rep.base, no_bulk);
+            return;
+        }
+        rep.append_token = f->append_token = hf_env_random_u64(x.w->env) | 1;
+        f->appends++;
+    }
     if (f->chunked) {
         rep.next = HF__WRITE_NEXT__WRITE_CHUNKS;
         hand_out(f, end);
         rep.layout = fill_layout(f, &l);
     } else if (end <= W_INLINE_MAX) {
         cr_assert_eq(x.req->bulk.len, q->len);
-        memcpy(f->content + q->offset, x.req->bulk.data, q->len);
+        memcpy(f->content + offset, x.req->bulk.data, q->len);
         grow(f, end);
         x.change = true;
     } else {
-        cr_assert_eq(x.req->bulk.len, 0);
+        cr_assert(x.req->bulk.len == 0 || q->append);
         rep.next = HF__WRITE_NEXT__WRITE_PROMOTE;
         rep.promote_change = f->change;
         rep.layout = fill_layout(f, &l);
@@ -232,17 +254,84 @@ static void m_write_end(Hf__Meta_Service *service, const Hf__WriteEndReq *q,
     Hf__WriteEndRep rep = HF__WRITE_END_REP__INIT;
     struct wfile *f = world_file(x.w, q->ino);
     uint64_t end = q->offset + q->len;
+    bool mine = append_take(f, q->append_token);
 
     (void)closure;
     rep.boot = x.w->boot[x.req->target];
-    if (!f->chunked || q->layout_gen != f->layout_gen || q->fence != f->fence ||
+    if (q->len == 0) {
+        f->canceled += mine;
+        reply(&x, mine ? 0 : HF_E_CHANGED, &rep.base, no_bulk);
+        return;
+    }
+    if (!mine || !f->chunked || q->layout_gen != f->layout_gen || q->fence != f->fence ||
         (f->trim && end > f->trim_from)) {
         reply(&x, HF_E_CHANGED, &rep.base, no_bulk);
         return;
     }
-    grow(f, end);
+    if (q->zero)
+        f->change++;
+    else
+        grow(f, end);
     x.change = true;
     reply(&x, 0, &rep.base, no_bulk);
+}
+
+static void m_fallocate(Hf__Meta_Service *service, const Hf__FallocateReq *q,
+                        Hf__FallocateRep_Closure closure, void *data)
+{
+    struct ctx x = ctx_of(service, data);
+    Hf__FallocateRep rep = HF__FALLOCATE_REP__INIT;
+    struct wfile *f = world_file(x.w, q->ino);
+    uint64_t end = q->offset + q->len, stop = end < f->size ? end : f->size;
+    struct full_layout l;
+
+    (void)closure;
+    rep.boot = x.w->boot[x.req->target];
+    if (f->chunked && f->trim && !q->keep_size && end > f->trim_from) {
+        rep.layout = fill_layout(f, &l);
+        reply(&x, HF_E_CHANGED, &rep.base, no_bulk);
+        return;
+    }
+    if (!f->chunked && !q->keep_size && end > W_INLINE_MAX)
+        end = W_INLINE_MAX; /* this shard does not make it a chunked one */
+    if (q->mode != HF__FALLOCATE_MODE__FA_ALLOCATE && q->offset < stop) {
+        if (f->chunked) {
+            rep.next = HF__WRITE_NEXT__WRITE_CHUNKS;
+            rep.layout = fill_layout(f, &l);
+            rep.offset = q->offset;
+            rep.len = stop - q->offset;
+        } else {
+            memset(f->content + q->offset, 0, stop - q->offset);
+        }
+    }
+    if (!q->keep_size)
+        grow(f, end);
+    f->change++;
+    x.change = true;
+    reply(&x, 0, &rep.base, no_bulk);
+}
+
+static void m_seek(Hf__Meta_Service *service, const Hf__SeekReq *q, Hf__SeekRep_Closure closure,
+                   void *data)
+{
+    struct ctx x = ctx_of(service, data);
+    Hf__SeekRep rep = HF__SEEK_REP__INIT;
+    const struct wfile *f = world_file(x.w, q->ino);
+    struct full_layout l;
+    Hf__Attr a;
+
+    (void)closure;
+    fill_attr(f, &a);
+    rep.obj = &a;
+    rep.offset = q->offset;
+    if (f->chunked) {
+        rep.layout = fill_layout(f, &l);
+        rep.range_end = f->size;
+    } else {
+        rep.found = true;
+        rep.offset = q->hole ? f->size : q->offset;
+    }
+    reply(&x, q->offset >= f->size ? HF_E_NXIO : 0, &rep.base, no_bulk);
 }
 
 static void m_promote(Hf__Meta_Service *service, const Hf__PromoteReq *q,
@@ -254,7 +343,7 @@ static void m_promote(Hf__Meta_Service *service, const Hf__PromoteReq *q,
 
     (void)closure;
     rep.boot = x.w->boot[x.req->target];
-    if (f->chunked || q->promote_change != f->change) {
+    if (!append_take(f, q->append_token) || f->chunked || q->promote_change != f->change) {
         reply(&x, HF_E_CHANGED, &rep.base, no_bulk);
         return;
     }
@@ -315,12 +404,35 @@ static void m_session_open(Hf__Meta_Service *service, const Hf__SessionOpenReq *
     (void)closure;
     cr_assert_leq(q->slots, W_SLOTS);
     cr_assert(q->session);
-    cr_assert_not(session_find(x.w, q->session, x.req->target));
-    cr_assert_lt(x.w->nsessions, W_SESSIONS);
-    x.w->sessions[x.w->nsessions++] = (struct wsession){.id = q->session, .shard = x.req->target};
-    rep.lease_ms = 60000;
+    if (session_find(x.w, q->session, x.req->target)) {
+        cr_assert(q->opens, "only sessions with opens are renewed");
+        x.w->renewals++;
+        rep.opens_lost = x.w->lose_opens;
+        x.w->lose_opens = false;
+    } else {
+        cr_assert_lt(x.w->nsessions, W_SESSIONS);
+        x.w->sessions[x.w->nsessions++] =
+            (struct wsession){.id = q->session, .shard = x.req->target, .opens = q->opens};
+        rep.opens_lost = true;
+    }
+    rep.lease_ms = x.w->lease_ms;
     rep.boot = x.w->boot[x.req->target];
     reply(&x, 0, &rep.base, no_bulk);
+}
+
+static void m_session_close(Hf__Meta_Service *service, const Hf__SessionCloseReq *q,
+                            Hf__SessionCloseRep_Closure closure, void *data)
+{
+    struct ctx x = ctx_of(service, data);
+    Hf__SessionCloseRep rep = HF__SESSION_CLOSE_REP__INIT;
+
+    (void)closure;
+    cr_assert(session_find(x.w, q->session, x.req->target));
+    x.w->closes++;
+    if (x.w->deaf_to_close)
+        hf_rpc_req_drop(x.req);
+    else
+        reply(&x, 0, &rep.base, no_bulk);
 }
 
 static void m_map_get(Hf__Meta_Service *service, const Hf__MapGetReq *q,
@@ -449,7 +561,10 @@ void shard_server_init(struct world *w, unsigned index)
         .promote = m_promote,
         .trim_done = m_trim_done,
         .commit = m_commit,
+        .fallocate = m_fallocate,
+        .seek = m_seek,
         .session_open = m_session_open,
+        .session_close = m_session_close,
         .map_get = m_map_get,
     };
     cr_assert_eq(hf_loop_new(w->env, "shard", &m->loop), 0);

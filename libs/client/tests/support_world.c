@@ -13,6 +13,7 @@ void world_init(struct world *w, uint64_t seed)
     memset(w, 0, sizeof(*w));
     hf_list_init(&w->held);
     w->map_version = 1;
+    w->lease_ms = 60000;
     w->next_layout = 1;
     w->sessions = calloc(W_SESSIONS, sizeof(*w->sessions));
     cr_assert(w->sessions);
@@ -47,6 +48,11 @@ static void on_map(void *arg, const Hf__MapGetRep *map)
     ((struct world *)arg)->client_maps++;
 }
 
+static void on_lost(void *arg, uint32_t shard)
+{
+    ((struct world *)arg)->lost[shard]++;
+}
+
 struct hf_client *world_client(struct world *w, const struct hf_client_opts *o)
 {
     struct hf_client_opts opts = o ? *o : (struct hf_client_opts){0};
@@ -57,6 +63,7 @@ struct hf_client *world_client(struct world *w, const struct hf_client_opts *o)
     opts.name = "test";
     opts.slots = opts.slots ? opts.slots : 32;
     opts.on_map = on_map;
+    opts.on_opens_lost = on_lost;
     opts.arg = w;
     cr_assert_eq(hf_client_new(&opts, &c), 0);
     return c;
@@ -231,17 +238,33 @@ void io_read(struct hf_client *c, struct ioprobe *p, uint64_t ino, uint64_t offs
     hf_client_read(c, &p->io);
 }
 
-void io_write(struct hf_client *c, struct ioprobe *p, uint64_t ino, uint64_t offset, uint32_t len,
-              const uint8_t *data, uint32_t stable)
+/* Odd pieces: slices and chunks must not need to agree. */
+static void io_data(struct ioprobe *p, const uint8_t *data, uint32_t len)
 {
     uint32_t part = len / 3;
 
-    io_fill(p, ino, offset, len);
-    p->io.stable = stable;
-    p->io.data_n = 3; /* odd pieces: slices and chunks must not need to agree */
+    p->io.data_n = 3;
     p->io.data[0] = (struct hf_slice){data, part};
     p->io.data[1] = (struct hf_slice){data + part, part};
     p->io.data[2] = (struct hf_slice){data + 2 * part, len - 2 * part};
+}
+
+void io_write(struct hf_client *c, struct ioprobe *p, uint64_t ino, uint64_t offset, uint32_t len,
+              const uint8_t *data, uint32_t stable)
+{
+    io_fill(p, ino, offset, len);
+    p->io.stable = stable;
+    io_data(p, data, len);
+    hf_client_write(c, &p->io);
+}
+
+void io_append(struct hf_client *c, struct ioprobe *p, uint64_t ino, uint32_t len,
+               const uint8_t *data, uint32_t stable)
+{
+    io_fill(p, ino, 0, len);
+    p->io.stable = stable;
+    p->io.append = true;
+    io_data(p, data, len);
     hf_client_write(c, &p->io);
 }
 
@@ -249,4 +272,38 @@ void io_commit(struct hf_client *c, struct ioprobe *p, uint64_t ino, uint64_t of
 {
     io_fill(p, ino, offset, len);
     hf_client_commit(c, &p->io);
+}
+
+/* ---- ranges ---- */
+
+bool range_done(void *rangeprobe)
+{
+    return ((struct rangeprobe *)rangeprobe)->done > 0;
+}
+
+static void on_range(struct hf_client_range *r)
+{
+    hf_container_of(r, struct rangeprobe, r)->done++;
+}
+
+void range_fallocate(struct hf_client *c, struct rangeprobe *p, uint64_t ino, uint32_t mode,
+                     bool keep_size, uint64_t offset, uint64_t len)
+{
+    *p = (struct rangeprobe){.r = {.cred = &root,
+                                   .ino = ino,
+                                   .gen = 1,
+                                   .mode = mode,
+                                   .keep_size = keep_size,
+                                   .offset = offset,
+                                   .len = len,
+                                   .done = on_range}};
+    hf_client_fallocate(c, &p->r);
+}
+
+void range_seek(struct hf_client *c, struct rangeprobe *p, uint64_t ino, uint64_t offset, bool hole)
+{
+    *p = (struct rangeprobe){
+        .r = {
+            .cred = &root, .ino = ino, .gen = 1, .offset = offset, .hole = hole, .done = on_range}};
+    hf_client_seek(c, &p->r);
 }

@@ -30,6 +30,8 @@ struct wfile {
     uint32_t layout_gen, fence;
     bool trim;
     uint64_t trim_from, trim_to, handed_out;
+    uint64_t append_token; /* of the append under way */
+    unsigned appends, canceled;
     unsigned renames; /* a change that counts how often it ran */
 };
 
@@ -42,6 +44,7 @@ struct wslot {
 struct wsession {
     uint64_t id;
     uint32_t shard;
+    bool opens;
     struct wslot slots[W_SLOTS];
 };
 
@@ -97,6 +100,13 @@ struct world {
     struct hf_list held;
     unsigned nheld;
     unsigned client_maps;
+    unsigned renewals, closes; /* of sessions */
+    bool lose_opens;           /* the next renewal says so */
+    bool deaf_to_close;        /* SessionClose is not answered */
+    unsigned lost[W_SHARDS];   /* on_opens_lost */
+    uint32_t lease_ms;
+    uint32_t prefer[8]; /* of the last write */
+    unsigned nprefer;
 };
 
 void world_init(struct world *w, uint64_t seed);
@@ -144,6 +154,18 @@ void io_read(struct hf_client *c, struct ioprobe *p, uint64_t ino, uint64_t offs
              uint8_t *buf);
 void io_write(struct hf_client *c, struct ioprobe *p, uint64_t ino, uint64_t offset, uint32_t len,
               const uint8_t *data, uint32_t stable);
+void io_append(struct hf_client *c, struct ioprobe *p, uint64_t ino, uint32_t len,
+               const uint8_t *data, uint32_t stable);
 void io_commit(struct hf_client *c, struct ioprobe *p, uint64_t ino, uint64_t offset, uint32_t len);
+
+struct rangeprobe {
+    struct hf_client_range r;
+    unsigned done;
+};
+bool range_done(void *rangeprobe);
+void range_fallocate(struct hf_client *c, struct rangeprobe *p, uint64_t ino, uint32_t mode,
+                     bool keep_size, uint64_t offset, uint64_t len);
+void range_seek(struct hf_client *c, struct rangeprobe *p, uint64_t ino, uint64_t offset,
+                bool hole);
 
 #endif

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two clients write, truncate, extend, read and commit one file at the same time, on a network that
- * cuts connections and loses answers, under many seeds. Every byte is a register: each write stores
- * its own number there, a truncation stores zeros from its size on. A byte that was read must come
- * from an operation that had begun before the read ended and that no other one certainly replaced:
- * one that began after it had ended and ended before the read began.
+ * Two clients write, append, truncate, extend, punch, zero, allocate, read, seek and commit one
+ * file at the same time, on a network that cuts connections and loses answers, under many seeds.
+ * Every byte is a register: each write stores its own number there, a truncation stores zeros from
+ * its size on. A byte that was read must come from an operation that had begun before the read
+ * ended and that no other one certainly replaced: one that began after it had ended and ended
+ * before the read began. Where an append went is known when it has ended: until then it may be
+ * anywhere. What SEEK_DATA passed over was read as zeros.
+ *
+ * Runs have either appends or truncations. An append that a truncation overtakes goes to the new
+ * end; what it had put at the old one shows if others have made the file longer than that meanwhile
+ * (see the README).
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -16,8 +22,9 @@
 #define SPAN   (5 * W_CHUNK)
 #define LEN    (W_CHUNK + W_CHUNK / 2)
 #define SPOTS  100u
+#define APPEND 40000u
 
-enum kind { WRITE, TRUNCATE, READ, COMMIT };
+enum kind { WRITE, EXTEND, TRUNCATE, READ, COMMIT, ALLOCATE, ZERO, SEEK };
 
 struct op {
     enum kind kind;
@@ -27,6 +34,7 @@ struct op {
     bool active;
     struct ioprobe io;
     struct probe call;
+    struct rangeprobe range;
     uint8_t *buf;
 };
 
@@ -37,7 +45,8 @@ struct model {
     struct op ops[OPS];
     unsigned nops;
     uint64_t clock;
-    unsigned checked, unknown;
+    bool appends; /* instead of truncations */
+    unsigned checked, unknown, appended, sought, zeroed;
 };
 
 static uint64_t rnd(struct model *m, uint64_t n)
@@ -47,7 +56,8 @@ static uint64_t rnd(struct model *m, uint64_t n)
 
 static bool sets(const struct op *o, uint64_t at)
 {
-    return (o->kind == WRITE || o->kind == TRUNCATE) && at >= o->from && at < o->to;
+    return (o->kind == WRITE || o->kind == EXTEND || o->kind == TRUNCATE || o->kind == ZERO) &&
+           at >= o->from && at < o->to;
 }
 
 /* May the byte have been this when it was read by r? */
@@ -100,6 +110,34 @@ static void check_read(struct model *m, const struct op *r, uint64_t seed)
         check_spot(m, r, r->from + rnd(m, r->io.io.count), seed);
 }
 
+static void begin_range(struct model *m, struct hf_client *c, struct op *o, uint32_t len)
+{
+    bool grow = rnd(m, 3) == 0;
+    uint32_t mode = o->kind == ALLOCATE ? HF__FALLOCATE_MODE__FA_ALLOCATE
+                    : rnd(m, 2)         ? HF__FALLOCATE_MODE__FA_PUNCH
+                                        : HF__FALLOCATE_MODE__FA_ZERO;
+
+    range_fallocate(c, &o->range, m->file, mode, mode == HF__FALLOCATE_MODE__FA_PUNCH || !grow,
+                    o->from, len);
+}
+
+static enum kind pick_kind(struct model *m, uint64_t dice)
+{
+    switch (rnd(m, 10)) {
+    case 0:
+        return ALLOCATE;
+    case 1:
+        return ZERO;
+    case 2:
+        return SEEK;
+    default:
+        return dice < 40   ? WRITE
+               : dice < 60 ? (m->appends ? EXTEND : TRUNCATE)
+               : dice < 90 ? READ
+                           : COMMIT;
+    }
+}
+
 static void begin(struct model *m)
 {
     struct op *o = &m->ops[m->nops++];
@@ -112,13 +150,31 @@ static void begin(struct model *m)
     o->to = o->from + len;
     o->active = true;
     o->begin = ++m->clock;
-    o->kind = dice < 40 ? WRITE : dice < 60 ? TRUNCATE : dice < 90 ? READ : COMMIT;
+    o->kind = pick_kind(m, dice);
     switch (o->kind) {
     case WRITE:
         o->value = (uint8_t)m->nops;
         o->buf = malloc(len);
         memset(o->buf, o->value, len);
         io_write(c, &o->io, m->file, o->from, len, o->buf, dice < 20 ? 0 : 2);
+        break;
+    case EXTEND:
+        len = 1 + len % APPEND;
+        o->value = (uint8_t)m->nops;
+        o->buf = malloc(len);
+        memset(o->buf, o->value, len);
+        o->from = 0;
+        o->to = ~0ull;
+        io_append(c, &o->io, m->file, len, o->buf, dice < 20 ? 0 : 2);
+        break;
+    case ALLOCATE:
+    case ZERO:
+        begin_range(m, c, o, len);
+        break;
+    case SEEK:
+        o->buf = calloc(1, len);
+        o->to = o->from + len;
+        range_seek(c, &o->range, m->file, o->from, false);
         break;
     case TRUNCATE:
         /* An inline file cannot be made longer than inline_max by this shard. */
@@ -137,6 +193,43 @@ static void begin(struct model *m)
     }
 }
 
+static bool ended(const struct op *o, int *ret_status)
+{
+    switch (o->kind) {
+    case TRUNCATE:
+        *ret_status = o->call.call.status;
+        return o->call.done;
+    case ALLOCATE:
+    case ZERO:
+    case SEEK:
+        *ret_status = o->range.r.status;
+        return o->range.done;
+    default:
+        *ret_status = o->io.io.status;
+        return o->io.done;
+    }
+}
+
+/* What only the end of an operation tells. */
+static void learn(struct model *m, struct op *o, int *status)
+{
+    if (o->kind == EXTEND && *status == 0) {
+        o->from = o->io.io.at;
+        o->to = o->from + o->io.io.len;
+        m->appended++;
+    }
+    if (o->kind == SEEK && (*status == 0 || *status == HF_E_NXIO)) {
+        uint64_t at = *status ? o->to : o->range.r.at;
+
+        cr_assert_geq(at, o->from);
+        o->io.io.count = (uint32_t)((at < o->to ? at : o->to) - o->from);
+        m->sought++;
+        *status = 0;
+    }
+    if (o->kind == ZERO && *status == 0)
+        m->zeroed++;
+}
+
 /* Collects what has ended; returns how many are in flight. */
 static unsigned collect(struct model *m, uint64_t seed)
 {
@@ -144,21 +237,22 @@ static unsigned collect(struct model *m, uint64_t seed)
 
     for (unsigned i = 0; i < m->nops; i++) {
         struct op *o = &m->ops[i];
-        bool done = o->kind == TRUNCATE ? o->call.done : o->io.done;
-        int status = o->kind == TRUNCATE ? o->call.call.status : o->io.io.status;
+        int status;
+        bool done = ended(o, &status);
 
         if (!o->active || !done) {
             active += o->active;
             continue;
         }
         o->active = false;
+        learn(m, o, &status);
         cr_assert(status == 0 || status == HF_E_TIMEDOUT || status == HF_E_JUKEBOX, "seed %lu: %s",
                   (unsigned long)seed, hf_err_name(status));
         if (status == 0)
             o->end = ++m->clock;
         else
             m->unknown++;
-        if (o->kind == READ && status == 0)
+        if ((o->kind == READ || o->kind == SEEK) && status == 0)
             check_read(m, o, seed);
     }
     return active;
@@ -186,6 +280,7 @@ static struct model *run(uint64_t seed, bool harmful)
     struct model *m = calloc(1, sizeof(*m));
 
     cr_assert(m);
+    m->appends = seed % 3 == 0;
     world_init(&m->w, seed);
     m->c[0] = world_client(&m->w, NULL);
     m->c[1] = world_client(&m->w, NULL);
@@ -219,7 +314,7 @@ Test(model, no_byte_ever_comes_back, .timeout = 100)
 {
     struct hf_client_stats a, b;
     uint64_t trims = 0, promotes = 0;
-    unsigned checked = 0, unknown = 0;
+    unsigned checked = 0, unknown = 0, appended = 0, sought = 0, zeroed = 0;
 
     for (uint64_t seed = 1; seed <= 150; seed++) {
         struct model *m = run(seed, seed % 2);
@@ -230,10 +325,16 @@ Test(model, no_byte_ever_comes_back, .timeout = 100)
         promotes += a.promotes + b.promotes;
         checked += m->checked;
         unknown += m->unknown;
+        appended += m->appended;
+        sought += m->sought;
+        zeroed += m->zeroed;
         end(m);
     }
     cr_assert_gt(trims, 1000);
     cr_assert_gt(promotes, 40);
     cr_assert_gt(checked, 100000);
+    cr_assert_gt(appended, 400);
+    cr_assert_gt(sought, 1000);
+    cr_assert_gt(zeroed, 1000);
     cr_assert_lt(unknown, 150 * OPS / 20);
 }
