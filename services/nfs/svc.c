@@ -72,6 +72,7 @@ static void on_sweep(struct hf_timer *t)
     hf_metric_set(&s->m.meta_retries, st.meta_retries);
     hf_metric_set(&s->m.checksum_errors, st.checksum_errors);
     hf_metric_set(&s->m.request_bytes, s->mem.in_use);
+    hf_metric_set(&s->m.reply_bytes, s->out_bytes);
     hf_metric_set(&s->m.drc_entries, nfs_drc_entries(s->drc));
     hf_metric_set(&s->m.drc_bytes, nfs_drc_bytes(s->drc));
 }
@@ -319,6 +320,8 @@ void hf_nfssvc_limits(const struct hf_nfssvc *s,
 {
     fn(arg, "connections", hf_metric_get(&s->m.connections), s->o.max_connections);
     fn(arg, "request bytes", hf_metric_get(&s->m.request_bytes), s->o.max_request_bytes);
+    /* beyond it the clients that do not take theirs get less room: conn_read.c */
+    fn(arg, "reply bytes", hf_metric_get(&s->m.reply_bytes), s->o.max_request_bytes);
     fn(arg, "remembered replies", hf_metric_get(&s->m.drc_entries), s->o.drc_entries);
     fn(arg, "remembered bytes", hf_metric_get(&s->m.drc_bytes), s->o.drc_bytes);
 }
