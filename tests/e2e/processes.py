@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The services as processes of their own, over ipc: holdfast-segment, holdfast-meta and holdfast-nfs serve one
-file system; each is killed -9 in turn, while files come and go, and the others carry on with the new one."""
+file system; each is killed -9 in turn, while files come and go, and the others carry on with the new one.
+Then a holdfast-nfs of its own beside a node: both are gateways to the same files, also after the node was killed."""
 import hashlib
 import os
 import shutil
@@ -67,6 +68,59 @@ def check_files(c, files):
             raise AssertionError(f"{name} differs")
 
 
+def nfs_url(port, name):
+    return f"nfs://127.0.0.1/main/{name}?nfsport={port}&mountport={port}&version=3"
+
+
+def copy(src, dst):
+    subprocess.run(["nfs-cp", src, dst], check=True, stdout=subprocess.DEVNULL, timeout=60)
+
+
+def cat(port, name):
+    return subprocess.run(["nfs-cat", nfs_url(port, name)], check=True, stdout=subprocess.PIPE, timeout=60).stdout
+
+
+def gateway_beside_a_node():
+    with harness.Node() as node:
+        port, log = harness.free_port(), os.path.join(node.dir, "gateway.log")
+        with open(log, "ab") as f:
+            gateway = subprocess.Popen(
+                [os.path.join(harness.bin_dir(), "holdfast-nfs"), "--meta-url", f"ipc://{node.data}/run/meta-0.sock",
+                 "--nfs-listen", f"127.0.0.1:{port}"], stdout=f, stderr=f)
+        try:
+            def serves():
+                return harness.mount_status("127.0.0.1", port, "/main") == 0
+
+            files = {}
+            for kill in (False, True):
+                if kill:
+                    node.kill()
+                    node.start()
+                harness.wait_for("the gateway serves", serves, 60, lambda: gateway.poll() is None)
+                for n, (to, size) in enumerate(((port, 100), (node.port, 100), (port, 9_000_000), (node.port, 9_000_000))):
+                    name, src = f"g{kill}-{n}", os.path.join(node.dir, "src")
+                    files[name] = os.urandom(size)
+                    with open(src, "wb") as f:
+                        f.write(files[name])
+                    copy(src, nfs_url(to, name))
+                for name, data in files.items():
+                    for at in (port, node.port):
+                        if cat(at, name) != data:
+                            raise AssertionError(f"{name} differs through port {at}")
+            gateway.terminate()
+            if gateway.wait(60) != 0:
+                raise AssertionError("the gateway did not end well")
+        except BaseException:
+            with open(log, encoding="utf-8", errors="replace") as f:
+                sys.stderr.write(f"---- the gateway\n{f.read()}")
+            raise
+        finally:
+            if gateway.poll() is None:
+                gateway.kill()
+                gateway.wait()
+    print(f"ok: {len(files)} files through a node and a gateway beside it")
+
+
 def main():
     c = Cluster()
     files = {}
@@ -96,6 +150,7 @@ def main():
         for name in list(c.running):
             c.end(name, signal.SIGKILL)
         shutil.rmtree(c.dir)
+    gateway_beside_a_node()
 
 
 if __name__ == "__main__":
