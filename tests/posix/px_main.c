@@ -17,18 +17,13 @@
 #include <stdarg.h>
 #include <sys/prctl.h>
 
-/* clang-format off: it does not find an end */
-#define PX_GROUPS(X)                                                                               \
-    X(chmod)                                                                                       \
-    X(chown)                                                                                       \
-    X(create)                                                                                      \
-    X(setid)                                                                                       \
-    X(open)                                                                                        \
-    X(link)                                                                                        \
-    X(mkdir) X(mknod) X(rename) X(rename_kinds) X(rename_flags) X(rmdir) X(symlink) X(unlink)      \
-        X(orphan) X(sticky) X(truncate) X(utimens) X(access) X(io) X(append) X(fallocate) X(seek)  \
-            X(offsets) X(names) X(xattr) X(acl) X(acl_default) X(flock) X(fcntl_lock) X(ofd_lock)  \
-                X(statvfs) X(readdir) X(mmap) X(two)
+/* clang-format off */
+#define PX_GROUPS(X) \
+    X(chmod) X(chown) X(create) X(setid) X(open) X(link) X(mkdir) X(mknod) X(rename) \
+    X(rename_kinds) X(rename_flags) X(rmdir) X(symlink) X(unlink) X(orphan) X(sticky) \
+    X(truncate) X(utimens) X(access) X(io) X(append) X(fallocate) X(seek) X(offsets) X(names) \
+    X(xattr) X(acl) X(acl_default) X(flock) X(fcntl_lock) X(ofd_lock) X(statvfs) X(readdir) \
+    X(mmap) X(two)
 /* clang-format on */
 
 #define X(g) extern const struct px_group px_group_##g;
