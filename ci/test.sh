@@ -55,7 +55,8 @@ cmake --build --preset tsan -j "$jobs"
 
 step "tests: thread sanitizer" # what has threads; the rest of it by hand: ctest --preset tsan -LE 'kernel|crash'
 ctest --preset tsan -j "$jobs" -LE 'slow|kernel|crash' \
-  -R '^(rt|rpc|store|log|segment|plug|client|vfs|holdfast|svc-[a-z]+|native)\.|^e2e\.(nfs3_procs|nfs3_data|tree)$'
+  -R '^(rt|rpc|store|log|segment|plug|client|vfs|holdfast|svc-[a-z]+|native)\.|^e2e\.(nfs3_procs|nfs3_data|tree)$' \
+  -E '\.(crash|kill9|torn|model.*)$' # one thread each, and long
 
 step "tests: dev"
 ctest --preset dev -j "$jobs"
