@@ -111,7 +111,7 @@ static void ended(struct channel *c)
     c->reading = false;
     event_free(c->event);
     c->event = NULL;
-    if (atomic_fetch_sub(&s->running, 1) == 1 && s->opts.ended)
+    if (atomic_fetch_sub(&s->running, 1) == 1 && s->opts.ended && !atomic_load(&s->ending))
         s->opts.ended(s->opts.arg);
     pthread_mutex_lock(&s->lock);
     pthread_cond_broadcast(&s->changed);
@@ -210,7 +210,7 @@ static void on_stop(struct hf_task *t)
 
 void channels_stop(struct hf_fusesvc *s)
 {
-    s->opts.ended = NULL;
+    atomic_store(&s->ending, true);
     for (unsigned i = 0; i < s->nchannels; i++) {
         s->channels[i].stop.fn = on_stop;
         hf_loop_post(s->channels[i].loop, &s->channels[i].stop);

@@ -40,6 +40,7 @@ struct hf_fusesvc {
     struct channel *channels;
     unsigned nchannels;
     atomic_uint running; /* channels that still read the device */
+    atomic_bool ending;  /* hf_fusesvc_free unmounts: nobody is told */
 
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;

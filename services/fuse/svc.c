@@ -191,6 +191,7 @@ static void unmount(struct hf_fusesvc *s)
 
     if (atomic_load(&s->running) == 0)
         return; /* somebody did */
+    atomic_store(&s->ending, true);
     if (umount2(s->opts.mountpoint, 0)) {
         if (errno == EBUSY)
             hf_log(s->opts.log, HF_WARN, "fuse", "%s is in use; files that are open there end now",

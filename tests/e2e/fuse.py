@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -237,10 +238,21 @@ def test_still_open(node):
         m.umount()
 
 
+def test_mounted_by_node(_):
+    """A node with fuse.mount mounts, unmounts when it stops, and does not complain that somebody did."""
+    with tempfile.TemporaryDirectory(prefix="hf-mount.") as top, harness.Node(conf=f"fuse:\n  mount: {top}\n") as node:
+        harness.wait_for("the node mounts", lambda: os.path.ismount(top))
+        put(os.path.join(top, "f"), b"n" * 20000)
+        node.stop()
+        assert not os.path.ismount(top)
+        assert b" WARN " not in get(node.log)
+
+
 def main():
     if sys.argv[1:2] == ["--write"]:
         write_until_told(sys.argv[2], sys.argv[3])
-    tests = [test_calls, test_tree, test_two_mounts, test_node_killed, test_mount_killed, test_still_open]
+    tests = [test_calls, test_tree, test_two_mounts, test_node_killed, test_mount_killed, test_still_open,
+             test_mounted_by_node]
     wanted = sys.argv[1:]
     n = 0
     with harness.Node() as node:
