@@ -110,6 +110,10 @@ static void svc_write_chunk(Hf__Segment_Service *service, const Hf__SegWriteReq 
         svc_refuse(s, req);
         return;
     }
+    if (svc_grave_has(s, in->chunk)) {
+        svc_fail(s, req, HF_E_FENCED);
+        return;
+    }
     if (!svc_has_room(seg, in->len)) {
         svc_fail(s, req, HF_E_NOSPC);
         return;
@@ -240,6 +244,10 @@ static void svc_truncate_chunk(Hf__Segment_Service *service, const Hf__SegTruncR
         svc_refuse(s, req);
         return;
     }
+    if (svc_grave_has(s, in->chunk)) { /* it would be made, to remember the fence */
+        svc_fail(s, req, HF_E_FENCED);
+        return;
+    }
     c = call_new(s, req, HF_SEG_TRUNC, in->chunk, truncate_done);
     if (!c)
         return;
@@ -312,6 +320,7 @@ static void svc_delete_chunks(Hf__Segment_Service *service, const Hf__SegDeleteR
     for (size_t i = 0; i < in->n_chunks; i++) {
         const Hf__ChunkId *id = in->chunks[i];
 
+        svc_grave_add(s, id);
         ops[i].kind = HF_SEG_DELETE;
         ops[i].id = (struct hf_chunk_id){.ino = id->ino, .index = id->index, .gen = id->gen};
         ops[i].done = delete_done;

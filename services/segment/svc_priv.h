@@ -33,6 +33,8 @@ struct segment {
     uint64_t room_checked_ns;
 };
 
+struct svc_graves;
+
 struct svc_metrics {
 #define X(field, kind, name, help) uint64_t field;
 #include "metrics.def"
@@ -51,6 +53,7 @@ struct hf_segsvc {
     struct segment *segments;
     unsigned nsegments, nopen; /* nopen: segments not yet closed */
     unsigned nlists;           /* lists that the pool has */
+    struct svc_graves *graves; /* chunks deleted lately; NULL: none */
     bool started, stopping, stopped;
     uint64_t reserve_bytes;
     uint64_t boot; /* differs at each start: unstable writes of an earlier one may be lost */
@@ -66,6 +69,10 @@ void svc_refuse(struct hf_segsvc *s, struct hf_rpc_req *req);
 void svc_fail(struct hf_segsvc *s, struct hf_rpc_req *req, int status);
 void svc_list_chunks(Hf__Segment_Service *service, const Hf__SegListReq *in,
                      Hf__SegListRep_Closure closure, void *data);
+/* svc_graves.c */
+void svc_grave_add(struct hf_segsvc *s, const Hf__ChunkId *id);
+bool svc_grave_has(const struct hf_segsvc *s, const Hf__ChunkId *id);
+void svc_graves_fini(struct hf_segsvc *s);
 /* svc_range.c */
 void svc_punch_chunk(Hf__Segment_Service *service, const Hf__SegPunchReq *in,
                      Hf__SegPunchRep_Closure closure, void *data);

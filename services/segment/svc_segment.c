@@ -91,6 +91,7 @@ static void destroy(struct hf_segsvc *s)
         hf_pool_free(s->pool);
     if (s->server)
         hf_rpc_server_free(s->server);
+    svc_graves_fini(s);
     for (unsigned i = 0; i < s->nsegments; i++) {
         hf_plug_close(s->segments[i].be);
         free(s->segments[i].spec);

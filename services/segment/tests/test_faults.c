@@ -70,7 +70,9 @@ Test(faults, sync_error_is_final)
     cr_assert_eq(bed_read(&b, 1, 0, got, sizeof(got)), HF_E_IO);
     cr_assert_eq(bed_write(&b, 2, 0, data, sizeof(data), true), 0, "another chunk");
     cr_assert_eq(bed_delete(&b, &ino, 1, &freed), 0);
-    cr_assert_eq(bed_write(&b, 1, 0, data, sizeof(data), true), 0);
+    cr_assert_eq(bed_write(&b, 1, 0, data, sizeof(data), true), HF_E_FENCED,
+                 "a deleted chunk is not written again");
+    cr_assert_eq(bed_trunc(&b, 1, 2, 0), HF_E_FENCED);
     bed_stop(&b);
 }
 
