@@ -24,6 +24,7 @@ import harness
 # queues, 8 MiB of replies and what 20 clients have above it.
 GROWTH = 192 << 20
 AGAIN = 48 << 20   # when it is attacked a second time: less than one attack of the first time took
+SANITIZED = bool(os.environ.get("HF_SANITIZE"))
 SLOW = 5.0         # seconds that a call of a well-behaved client may take; it shares two CPUs with the others
 CONF = """  max_connections: 150
   max_requests_per_connection: 16
@@ -355,8 +356,8 @@ def attack_ipc_readers(node, name, sock, service, method):
             except OSError:
                 pass
     check(f"{sock}: 20 clients that take no replies are dropped",
-          within(lambda: counter(node, name, "connections_stalled") >= stalled + 20, 8),
-          counter(node, name, "connections_stalled") - stalled)
+          within(lambda: counter(node, name, "connections_stalled") >= stalled + 20, 8) and
+          counter(node, name, "connections_stalled") == stalled + 20, counter(node, name, "connections_stalled") - stalled)
     check("... were told to try again first", counter(node, name, "busy") > busy, counter(node, name, "busy") - busy)
     c.close()
 
@@ -417,10 +418,12 @@ def main():
         attack_ipc_readers(node, *meta)
         memory.over = True
         memory.join()
-        check("the same again takes no more memory", memory.most < once + AGAIN,
-              f"{once >> 20} MiB, then {memory.most >> 20} MiB")
-        check("the node did not grow", memory.most < memory.first + GROWTH,
-              f"{memory.first >> 20} MiB before, at most {memory.most >> 20} MiB")
+        said = f"{memory.first >> 20} MiB before, at most {once >> 20} MiB, again {memory.most >> 20} MiB"
+        if SANITIZED:
+            print(f"# memory is judged in other builds, a sanitizer keeps what was freed: {said}")
+        else:
+            check("the same again takes no more memory", memory.most < once + AGAIN, said)
+            check("the node did not grow", memory.most < memory.first + GROWTH, said)
         check("all is as it was: a new client is served", fresh(node, root))
         left = role(node, "nfs")["limits"]
         check("... nothing is held", within(lambda: role(node, "nfs")["limits"]["connections"]["used"] == 0, 10) and

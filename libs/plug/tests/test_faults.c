@@ -123,7 +123,7 @@ static int walk_one(void *arg, const uint8_t *id)
 
 Test(faults, posix_lists_many, .init = setup, .fini = teardown, .timeout = 100)
 {
-    enum { N = 100000 };
+    enum { N = 30000 };
     struct walk w = {.ordered = true};
     struct hf_plug_be *be;
     char dir[256], b = 1;

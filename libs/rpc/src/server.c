@@ -34,10 +34,8 @@ static const struct hf_rpc_limits limits_default = {
 
 void srv_peer_unref(struct peer *p)
 {
-    if (--p->refs > 0)
-        return;
-    chan_fini(&p->chan);
-    free(p);
+    if (--p->refs == 0)
+        free(p);
 }
 
 static void peer_gone(struct peer *p)
@@ -45,6 +43,7 @@ static void peer_gone(struct peer *p)
     struct hf_rpc_server *s = p->server;
 
     p->gone = true;
+    chan_fini(&p->chan);
     srv_add(&s->stats.reply_bytes, 0 - (uint64_t)p->counted);
     p->counted = 0;
     hf_list_remove(&p->dirty);
@@ -52,6 +51,17 @@ static void peer_gone(struct peer *p)
     (void)hf_map_del(&s->by_id, p->id);
     srv_add(&s->stats.peers, (uint64_t)-1);
     srv_peer_unref(p);
+}
+
+void srv_drop(struct peer *p)
+{
+    struct hf_tr *tr = p->chan.tr;
+    uint64_t id = p->id;
+
+    if (p->gone)
+        return;
+    peer_gone(p);
+    tr->ops->drop(tr, id);
 }
 
 void srv_recount(struct peer *p)
@@ -90,16 +100,17 @@ static void on_stall_timer(struct hf_timer *timer)
     uint64_t now = srv_now_ns(s), most = s->opts.limits.stall_timeout_ms * HF_NS_PER_MS;
     bool again = false;
 
-    HF_LIST_FOREACH(it, &s->peers)
+    HF_LIST_FOREACH_SAFE(it, tmp, &s->peers)
     {
         struct peer *p = hf_container_of(it, struct peer, link);
 
         stall_check(p);
         if (p->stall_since_ns && now - p->stall_since_ns >= most) {
             srv_add(&s->stats.peers_stalled, 1);
-            p->chan.tr->ops->drop(p->chan.tr, p->id);
+            srv_drop(p);
+        } else if (p->stall_since_ns) {
+            again = true;
         }
-        again = again || p->stall_since_ns;
     }
     if (again && !hf_timer_armed(timer))
         hf_timer_set(timer, most / 4);
@@ -110,13 +121,13 @@ static void on_idle_timer(struct hf_timer *timer)
     struct hf_rpc_server *s = hf_container_of(timer, struct hf_rpc_server, idle_timer);
     uint64_t now = srv_now_ns(s), most = s->opts.limits.idle_timeout_ms * HF_NS_PER_MS;
 
-    HF_LIST_FOREACH(it, &s->peers)
+    HF_LIST_FOREACH_SAFE(it, tmp, &s->peers)
     {
         struct peer *p = hf_container_of(it, struct peer, link);
 
         if (p->inflight == 0 && now - p->heard_ns >= most) {
             srv_add(&s->stats.peers_idle, 1);
-            p->chan.tr->ops->drop(p->chan.tr, p->id);
+            srv_drop(p);
         }
     }
     if (s->stats.peers)
@@ -252,7 +263,7 @@ static void on_recv(void *arg, uint64_t id, struct hf_rpc_msg *m)
     srv_recount(p);
     if (rc < 0) {
         srv_add(&s->stats.bad_frames, 1);
-        p->chan.tr->ops->drop(p->chan.tr, id);
+        srv_drop(p);
         goto out;
     }
     if (chan_pending(&p->chan))

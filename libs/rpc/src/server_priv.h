@@ -80,6 +80,9 @@ static inline void srv_add(uint64_t *m, uint64_t n)
 }
 
 void srv_peer_unref(struct peer *p);
+/* Ends its connection and forgets at once what is held for it; the caller holds a reference or does
+ * not touch it again. */
+void srv_drop(struct peer *p);
 /* What is held for the peer has changed. */
 void srv_recount(struct peer *p);
 /* The peer has something to be sent at the end of the turn. */

@@ -76,8 +76,10 @@ static void refuse(struct peer *p, uint64_t id, int status)
     struct hf_wire_entry e = {.flags = HF_WIRE_REPLY, .id = id, .status = status};
     const struct chan_body none = {0};
 
+    if (p->gone)
+        return;
     if (chan_add(&p->chan, &e, &none, NULL, 0) != 0) {
-        p->chan.tr->ops->drop(p->chan.tr, p->id); /* better than to leave the caller waiting */
+        srv_drop(p); /* better than to leave the caller waiting */
         return;
     }
     srv_add(&p->server->stats.calls_out, 1);
@@ -102,7 +104,7 @@ static bool too_much(struct peer *p)
 
     if (held > 2 * l->max_peer_reply_bytes) {
         srv_add(&p->server->stats.peers_stalled, 1);
-        p->chan.tr->ops->drop(p->chan.tr, p->id);
+        srv_drop(p);
         return true;
     }
     return p->inflight >= l->max_peer_inflight || held > l->max_peer_reply_bytes ||
@@ -182,8 +184,7 @@ void srv_dispatch(struct peer *p, struct hf_rpc_msg *m, const struct hf_wire_ent
 /* Replies without what did not fit; the caller must not be left waiting. */
 static void reply_error(struct request *r, int status)
 {
-    if (!r->peer->gone)
-        refuse(r->peer, r->id, status);
+    refuse(r->peer, r->id, status);
     request_end(r);
 }
 
