@@ -60,8 +60,14 @@ static void on_layout(void *arg, uint64_t ino, uint32_t gen, uint32_t nchunks,
 
     (void)size;
     (void)gc;
-    if (!f->want_layouts || fsck_layout_find(f, ino, gen))
+    if (!f->want_layouts)
         return;
+    l = hf_map_get(&f->layouts, layout_key(ino, gen));
+    if (l) { /* another range of one that is to be freed */
+        if (l->nchunks < nchunks)
+            l->nchunks = nchunks;
+        return;
+    }
     l = malloc(sizeof(*l) + nsegments * sizeof(uint32_t));
     if (!l || hf_map_put(&f->layouts, layout_key(ino, gen), l)) {
         free(l);

@@ -21,6 +21,14 @@ struct load {
 
 _Static_assert(2 * SEG_HDR_BYTES <= HF_SEG_BLOCK_BYTES, "one buffer for both");
 
+/* An open may have to write; to an operation that adds nothing, no space for that is a failed disk. */
+static int status_of(const struct hf_seg_op *op, int status)
+{
+    bool adds = op->kind == HF_SEG_WRITE || op->kind == HF_SEG_TRUNC || op->kind == HF_SEG_PUNCH;
+
+    return status == HF_E_NOSPC && !adds ? HF_E_IO : status;
+}
+
 static void load_end(struct load *ld, int status)
 {
     struct seg_chunk *c = ld->c;
@@ -29,8 +37,11 @@ static void load_end(struct load *ld, int status)
     free(ld->buf);
     free(ld);
     c->state = status ? SEG_NEW : SEG_READY;
-    while (status && (l = hf_list_pop_front(&c->queue)) != NULL)
-        seg_finish(hf_container_of(l, struct hf_seg_op, link), status);
+    while (status && (l = hf_list_pop_front(&c->queue)) != NULL) {
+        struct hf_seg_op *op = hf_container_of(l, struct hf_seg_op, link);
+
+        seg_finish(op, status_of(op, status));
+    }
     seg_pump(c);
 }
 

@@ -304,6 +304,30 @@ Test(chunk, dirty_chunks_are_written_back)
     cr_assert_eq(memcmp(got, data, 100), 0);
 }
 
+/* A chunk that was not marked clean is made sure of at its next open, which may find the disk full. */
+Test(chunk, a_read_is_not_told_that_there_is_no_space)
+{
+    const char *bad;
+
+    cr_assert_eq(rig_write(&r, 1, 0, data, 100, true), 0);
+    rig_kill(&r);
+    cr_assert_eq(hf_faults_new("segment.settle=nospace@1", &r.faults, &bad), 0);
+    rig_open(&r, r.disk, 8, true);
+    cr_assert_eq(rig_read(&r, 1, 0, got, 100, NULL), HF_E_IO);
+    cr_assert_eq(rig_read(&r, 1, 0, got, 100, NULL), 0);
+    cr_assert_eq(memcmp(got, data, 100), 0);
+    rig_kill(&r);
+    hf_faults_free(r.faults);
+    cr_assert_eq(hf_faults_new("segment.settle=nospace@1", &r.faults, &bad), 0);
+    rig_open(&r, r.disk, 8, true);
+    cr_assert_eq(rig_write(&r, 1, 0, data, 100, true), HF_E_NOSPC);
+    rig_close(&r);
+    hf_faults_free(r.faults);
+    r.faults = NULL;
+    rig_open(&r, r.disk, 8, true);
+    cr_assert_eq(rig_read(&r, 1, 0, got, 100, NULL), 0);
+}
+
 Test(chunk, punched_blocks_are_holes_and_their_space_is_given_back)
 {
     const struct disk_counts *n = disk_counts(r.be);
