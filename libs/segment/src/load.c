@@ -21,7 +21,7 @@ struct load {
 
 _Static_assert(2 * SEG_HDR_BYTES <= HF_SEG_BLOCK_BYTES, "one buffer for both");
 
-/* An open may have to write; to an operation that adds nothing, no space for that is a failed disk. */
+/* An open may have to write; to an operation that adds nothing, no space is a failed disk. */
 static int status_of(const struct hf_seg_op *op, int status)
 {
     bool adds = op->kind == HF_SEG_WRITE || op->kind == HF_SEG_TRUNC || op->kind == HF_SEG_PUNCH;

@@ -304,7 +304,7 @@ Test(chunk, dirty_chunks_are_written_back)
     cr_assert_eq(memcmp(got, data, 100), 0);
 }
 
-/* A chunk that was not marked clean is made sure of at its next open, which may find the disk full. */
+/* A chunk not marked clean is made sure of at its next open, which may find the disk full. */
 Test(chunk, a_read_is_not_told_that_there_is_no_space)
 {
     const char *bad;
