@@ -487,14 +487,13 @@ Test(rpc, half_calls_that_fill_memory_go_sooner)
         half[i] = client_connect(&g);
         client_send(half[i], "\x80\x10\x00\x00", 4);
     }
+    gateway_wait_counter(&g, "request_bytes", 4u << 20);
     fd = client_connect(&g);
-    gateway_wait_counter(&g, "connections_accepted", HF_ARRAY_LEN(half) + 1);
-    for (size_t i = 0; i < HF_ARRAY_LEN(half); i++) {
-        cr_assert(client_closed(half[i]));
-        close(half[i]);
-    }
-    cr_assert_eq(gateway_counter(&g, "connections_stalled"), HF_ARRAY_LEN(half));
     null_call(fd, 1);
+    /* As many as it takes: with the memory back, the others have their minute. */
+    cr_assert_geq(gateway_counter(&g, "connections_stalled"), 1);
+    for (size_t i = 0; i < HF_ARRAY_LEN(half); i++)
+        close(half[i]);
     close(fd);
 }
 
