@@ -4,6 +4,10 @@
  * they ask of the servers leaves in few messages; the answers are written by the callbacks.
  *
  * Every engine reads the same descriptor, not blocking: the kernel gives a request to one of them.
+ *
+ * A program that asks one small thing after the other (`ls -l`) has its answer from here, mostly
+ * without a server, and asks again within microseconds. To sleep and be woken costs more than the
+ * answer, so a channel that waits for no server looks again for a moment before it sleeps.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -19,6 +23,7 @@
 
 #define BURST      32u
 #define SPARES_MAX 16u
+#define LINGER_NS  UINT64_C(40000)
 
 /* What a request came in. One is filled by the device; a request that needs its bytes longer takes
  * a reference, and then the channel goes on with another. */
@@ -142,6 +147,18 @@ static bool take(struct channel *c)
     return n > 0;
 }
 
+/* Looks again until there is a request; false: there was none for a while. */
+static bool linger(struct channel *c)
+{
+    struct hf_env *env = c->svc->opts.env;
+    uint64_t end = hf_env_mono_ns(env) + LINGER_NS;
+
+    while (c->reading && hf_fs_in_flight(c->svc->fs) == 0 && hf_env_mono_ns(env) < end)
+        if (take(c))
+            return true;
+    return false;
+}
+
 static void on_ready(evutil_socket_t fd, short what, void *arg)
 {
     struct channel *c = arg;
@@ -149,7 +166,7 @@ static void on_ready(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     for (unsigned i = 0; i < BURST && c->reading; i++)
-        if (!take(c))
+        if (!take(c) && !linger(c))
             break;
 }
 

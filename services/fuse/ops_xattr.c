@@ -39,6 +39,13 @@ static struct ask *ask_new(fuse_req_t req, size_t size)
     return a;
 }
 
+/* `ls -l` asks for the label of each file, unless it hears once that there are none here. A label
+ * that somebody has set all the same is found: its file is not known to have no attributes. */
+static int no_attribute(const struct hf_fusesvc *s, const char *name)
+{
+    return !s->selinux && strcmp(name, "security.selinux") == 0 ? -EOPNOTSUPP : -ENODATA;
+}
+
 void op_getxattr(fuse_req_t req, fuse_ino_t id, const char *name, size_t size)
 {
     struct hf_handle h;
@@ -46,7 +53,7 @@ void op_getxattr(fuse_req_t req, fuse_ino_t id, const char *name, size_t size)
     struct ask *a;
 
     if (node_no_xattrs(svc_of(req), id)) {
-        reply_err(req, -ENODATA);
+        reply_err(req, no_attribute(svc_of(req), name));
         return;
     }
     if (object_of(req, id, &h) && (a = ask_new(req, size)) != NULL)

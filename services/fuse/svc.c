@@ -168,6 +168,7 @@ int hf_fusesvc_new(const struct hf_fusesvc_opts *o, struct hf_fusesvc **ret, cha
     s->attr_s = (double)o->attr_timeout_ms / 1000;
     s->entry_s = (double)o->entry_timeout_ms / 1000;
     s->negative_s = (double)o->negative_timeout_ms / 1000;
+    s->selinux = access("/sys/fs/selinux/enforce", F_OK) == 0;
     s->attr_ns = o->attr_timeout_ms * HF_NS_PER_MS;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);

@@ -179,6 +179,11 @@ struct hf_loop *hf_fs_loop(struct hf_fs *fs, unsigned i)
     return fs->engines[i]->loop;
 }
 
+uint64_t hf_fs_in_flight(const struct hf_fs *fs)
+{
+    return atomic_load_explicit(&fs->in_flight, memory_order_relaxed);
+}
+
 void hf_fs_stats(struct hf_fs *fs, struct hf_fs_stats *ret)
 {
     struct hf_fs_stats st = {
