@@ -494,6 +494,103 @@ ON_BOTH(snapshots_see_only_the_checkpoint)
     model_fini(&m);
 }
 
+static void *flush_it(void *arg)
+{
+    return (void *)(intptr_t)hf_store_flush(arg);
+}
+
+/* The owner reads and changes while another thread writes the checkpoint; a scan that is under way
+ * when a checkpoint begins or ends goes on. */
+ON_BOTH(the_owner_goes_on_beside_a_checkpoint)
+{
+    struct model m = {0};
+    uint64_t seed = 11;
+
+    for (unsigned round = 0; round < 60; round++) {
+        struct hf_store_iter it;
+        struct hf_slice k, v;
+        pthread_t th;
+        void *rc;
+        size_t n = 0, half;
+
+        for (unsigned i = (unsigned)(rnd(&seed) % 400); i > 0; i--)
+            random_op(f->s, &m, &seed);
+        cr_assert_eq(hf_store_seek(f->s, 0, str(""), str(""), &it), 0);
+        half = rnd(&seed) % 40;
+        while (n < half && hf_store_next(&it, &k, &v) == 0)
+            n++;
+        cr_assert_eq(hf_store_freeze(f->s, round + 1), 0);
+        cr_assert(hf_store_frozen(f->s));
+        cr_assert_eq(hf_store_dirty(f->s), 0);
+        cr_assert_eq(hf_store_freeze(f->s, round + 1), HF_E_BUSY);
+        cr_assert_eq(hf_store_checkpoint(f->s, round + 1), HF_E_BUSY);
+        cr_assert_eq(hf_store_applied(f->s), round);
+        cr_assert_eq(pthread_create(&th, NULL, flush_it, f->s), 0);
+        while (n % 7 != 6 && hf_store_next(&it, &k, &v) == 0)
+            n++;
+        if (round % 2) {
+            for (unsigned i = (unsigned)(rnd(&seed) % 200); i > 0; i--)
+                random_op(f->s, &m, &seed);
+            model_check(&m, f->s);
+        }
+        pthread_join(th, &rc);
+        cr_assert_eq((intptr_t)rc, 0);
+        cr_assert_eq(hf_store_thaw(f->s, 0), 0);
+        cr_assert_eq(hf_store_applied(f->s), round + 1);
+        if (round % 2 == 0) { /* nothing changed since the scan began: it finds all of the table */
+            size_t all = 0;
+
+            while (hf_store_next(&it, &k, &v) == 0)
+                n++;
+            for (size_t i = 0; i < m.n; i++)
+                all += m.e[i].table == 0;
+            cr_assert_eq(n, all);
+        }
+        hf_store_iter_end(&it);
+        model_check(&m, f->s);
+    }
+    model_fini(&m);
+}
+
+ON_BOTH(a_checkpoint_is_due_by_number_bytes_or_growth)
+{
+    struct hf_store_opts o = test_opts(f->kind, NULL);
+    char *dir = temp_dir_new(), key[16], *val = calloc(1, 100000);
+    struct hf_store *s;
+
+    cr_assert_not_null(val);
+    o.dir = dir;
+    o.map_bytes = 0;
+    cr_assert_eq(hf_store_open(&o, &s), 0);
+    cr_assert_not(hf_store_due(s, 1));
+    cr_assert_eq(put(s, 0, "a", "1"), 0);
+    cr_assert(hf_store_due(s, 1));
+    cr_assert_not(hf_store_due(s, 2));
+    for (unsigned i = 0; i < 700; i++) {
+        cr_assert_not(hf_store_due(s, 10000) && i < 600, "after %u", i);
+        snprintf(key, sizeof(key), "%u", i);
+        cr_assert_eq(hf_store_put(s, 0, str(key), hf_slice(val, 100000)), 0);
+    }
+    cr_assert(hf_store_due(s, 10000), "64 MiB");
+    cr_assert_eq(hf_store_checkpoint(s, 1), 0);
+    cr_assert_not(hf_store_due(s, 1));
+    hf_store_close(s);
+    temp_dir_free(dir);
+    dir = temp_dir_new();
+    o.dir = dir;
+    o.map_bytes = 16u << 20;
+    cr_assert_eq(hf_store_open(&o, &s), 0);
+    for (unsigned i = 0; i < 12; i++) {
+        cr_assert_not(hf_store_due(s, 10000) && i < 4, "after %u", i);
+        snprintf(key, sizeof(key), "%u", i);
+        cr_assert_eq(hf_store_put(s, 0, str(key), hf_slice(val, 100000)), 0);
+    }
+    cr_assert(hf_store_due(s, 10000), "a sixteenth of 16 MiB");
+    hf_store_close(s);
+    temp_dir_free(dir);
+    free(val);
+}
+
 ON_BOTH(may_grow_turns_false_and_recovers)
 {
     struct hf_store_opts o = test_opts(f->kind, NULL);
