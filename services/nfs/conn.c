@@ -201,7 +201,8 @@ static void sweep_one(struct nfs_conn *c, uint64_t now)
         hf_metric_add(&s->m.connections_stalled, 1);
         c->broken = true;
         nfs_conn_touch(c);
-    } else if (!output && c->inflight == 0 && now - c->last_call_ns > idle) {
+    } else if (!output && c->inflight == 0 && now - c->last_call_ns > idle &&
+               now - c->out_progress_ns > idle) {
         hf_metric_add(&s->m.connections_idle, 1);
         nfs_conn_drain(c);
     }

@@ -125,7 +125,7 @@ static void on_idle_timer(struct hf_timer *timer)
     {
         struct peer *p = hf_container_of(it, struct peer, link);
 
-        if (p->inflight == 0 && now - p->heard_ns >= most) {
+        if (p->inflight == 0 && now - p->active_ns >= most) {
             srv_add(&s->stats.peers_idle, 1);
             srv_drop(p);
         }
@@ -225,7 +225,7 @@ static void on_up(void *arg, struct hf_tr *t, uint64_t id)
         return;
     }
     chan_init(&p->chan, t);
-    p->heard_ns = srv_now_ns(s);
+    p->active_ns = srv_now_ns(s);
     if (!hf_timer_armed(&s->idle_timer))
         hf_timer_set(&s->idle_timer, s->opts.limits.idle_timeout_ms * HF_NS_PER_MS / 4 + 1);
     p->server = s;
@@ -258,7 +258,7 @@ static void on_recv(void *arg, uint64_t id, struct hf_rpc_msg *m)
     rc = hf_wire_open(m->data, m->len, &f, &rd);
     if (!p)
         goto out;
-    p->heard_ns = hf_loop_now_ns(s->loop);
+    p->active_ns = hf_loop_now_ns(s->loop);
     rc = rc ? rc : chan_check(&p->chan, &f);
     srv_recount(p);
     if (rc < 0) {

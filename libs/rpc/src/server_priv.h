@@ -17,13 +17,13 @@ struct peer {
     struct chan chan;
     struct hf_rpc_server *server;
     uint64_t id;
-    size_t refs; /* requests and pending messages, and one while connected */
+    size_t refs; /* requests, and one while connected */
     bool gone;
     struct hf_list dirty;    /* of server->dirty: has something to send */
     struct hf_list link;     /* of server->peers */
     uint32_t stall_acked;    /* what it had acknowledged when the stall began */
     uint64_t stall_since_ns; /* 0: it keeps up */
-    uint64_t heard_ns;       /* its last message */
+    uint64_t active_ns;      /* its last message, or the last answer to it */
     size_t inflight;         /* its calls being served */
     size_t counted;          /* its part of server->reply_bytes */
 };

@@ -61,6 +61,7 @@ static void request_end(struct request *r)
 
     srv_add(&s->stats.inflight, (uint64_t)-1);
     r->peer->inflight--;
+    r->peer->active_ns = hf_loop_now_ns(s->loop);
     srv_add(&s->stats.request_bytes, 0 - (uint64_t)r->pub.bulk.len);
     hf_rpc_msg_unref(r->msg);
     hf_rpc_msg_unref(r->inplace);
