@@ -51,11 +51,6 @@ bool shard_seen_durable(const struct shard *s)
     return hf_store_seen(s->store) == 0;
 }
 
-static enum hf_store_room store_room(struct shard *s)
-{
-    return hf_store_may_grow(s->store, hf_loop_now_ns(s->conf.loop));
-}
-
 /* ---- one call ---- */
 
 /* What a call needs while it runs; on the stack of run_call. */
@@ -184,7 +179,8 @@ static void run_call(struct shard *s, struct hf_rpc_req *req)
     r.op = (struct hf_meta_op){
         .now_ns = shard_now_ns(s),
         .random = next_random(s),
-        .may_grow = store_room(s) == HF_STORE_ROOM && hf_log_may_grow(s->conf.wal),
+        .may_grow = hf_store_may_grow(s->store, hf_loop_now_ns(s->conf.loop)) &&
+                    hf_log_may_grow(s->conf.wal),
         .bulk = req->bulk,
         .arena = req->arena,
         .boot = s->boot,
@@ -198,22 +194,13 @@ static void run_call(struct shard *s, struct hf_rpc_req *req)
     batch_end(s);
 }
 
-/* For a checkpoint: memory is full of what the last one has not written, or only one tells whether
- * there is room on the disk. */
-static bool changes_wait(struct shard *s)
-{
-    if (!s->checkpoint.full && store_room(s) == HF_STORE_UNSURE)
-        checkpoint_now(s);
-    return s->checkpoint.full;
-}
-
 void shard_call(struct shard *s, struct hf_rpc_req *req)
 {
     if (s->dead) {
         hf_rpc_req_drop(req);
         return;
     }
-    if (!is_read_method(req->method) && changes_wait(s)) {
+    if (s->checkpoint.full && !is_read_method(req->method)) {
         hf_list_push_back(&s->queue, &req->link);
         hf_metric_add(&s->conf.metrics->queued, 1);
         return;
@@ -225,8 +212,7 @@ void shard_run_queue(struct shard *s)
 {
     struct hf_list *n;
 
-    while (!hf_list_empty(&s->queue) && !changes_wait(s) && !s->dead &&
-           (n = hf_list_pop_front(&s->queue))) {
+    while (!s->checkpoint.full && !s->dead && (n = hf_list_pop_front(&s->queue))) {
         hf_metric_add(&s->conf.metrics->queued, (uint64_t)-1);
         run_call(s, hf_container_of(n, struct hf_rpc_req, link));
     }

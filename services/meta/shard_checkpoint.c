@@ -138,13 +138,6 @@ static void begin_if_due(struct shard *s)
         c->full = true;
 }
 
-void checkpoint_now(struct shard *s)
-{
-    if (s->checkpoint.state == CHECKPOINT_NONE)
-        begin(s);
-    s->checkpoint.full = s->checkpoint.state != CHECKPOINT_NONE;
-}
-
 void checkpoint_changed(struct shard *s)
 {
     struct shard_checkpoint *c = &s->checkpoint;

@@ -11,8 +11,6 @@ void checkpoint_init(struct shard *s);
 /* After changes: begins a checkpoint if one is due, or has further changes wait if one is due again
  * before the last one has been written. */
 void checkpoint_changed(struct shard *s);
-/* Has further changes wait until one of all that was changed until now is written. */
-void checkpoint_now(struct shard *s);
 /* After records have become durable. */
 void checkpoint_durable(struct shard *s);
 /* Called when changes that were queued may run again. In shard.c. */

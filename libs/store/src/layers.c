@@ -7,7 +7,6 @@
 /* About what LMDB keeps in a page with others; beyond: pages of its own. */
 #define VALUE_INLINE_MAX 2000u
 #define PAGE_BYTES       4096u
-#define FREED_MIN        1024u
 
 void layers_init(struct layers *l)
 {
@@ -42,18 +41,15 @@ static void miss_set(struct layers_miss *m, struct hf_slice key)
     memcpy(m->key, key.data, m->len);
 }
 
-static bool exists_below(struct layers *l, unsigned table, struct hf_slice key, int *rc,
-                         size_t *ret_len)
+static bool exists_below(struct layers *l, unsigned table, struct hf_slice key, int *rc)
 {
     const struct layers_miss *m = &l->miss[table];
-    struct hf_slice val = {NULL, 0};
+    struct hf_slice val;
 
     *rc = 0;
-    *ret_len = 0;
     if (m->len && hf_slice_eq(key, hf_slice(m->key, m->len)))
         return false;
     *rc = get_below(l, table, key, &val);
-    *ret_len = val.len;
     if (*rc != HF_E_NOENT)
         return *rc == 0;
     *rc = 0;
@@ -89,17 +85,15 @@ int layers_put(struct layers *l, unsigned table, struct hf_slice key, struct hf_
 {
     struct memtable *m = l->active;
     struct mt_entry *e = mt_find(m, table, key);
-    size_t was;
     bool existed;
     int rc = 0;
 
     if (e) {
         existed = !e->gone;
-        was = e->vlen;
         m->grown += val.len > e->vcap ? growth(key, val) : 0;
         rc = mt_set(m, e, val);
     } else {
-        existed = exists_below(l, table, key, &rc, &was);
+        existed = exists_below(l, table, key, &rc);
         if (rc == 0)
             rc = mt_add(m, table, key, val, false);
         m->grown += growth(key, val);
@@ -108,7 +102,6 @@ int layers_put(struct layers *l, unsigned table, struct hf_slice key, struct hf_
     if (rc)
         return rc;
     m->delta[table] += !existed;
-    m->freed |= existed && was > val.len + FREED_MIN;
     m->changes++;
     return 0;
 }
@@ -117,7 +110,6 @@ int layers_del(struct layers *l, unsigned table, struct hf_slice key)
 {
     struct memtable *m = l->active;
     struct mt_entry *e = mt_find(m, table, key);
-    size_t was;
     int rc = 0;
 
     if (e) {
@@ -125,7 +117,7 @@ int layers_del(struct layers *l, unsigned table, struct hf_slice key)
             return HF_E_NOENT;
         e->gone = true;
     } else {
-        if (!exists_below(l, table, key, &rc, &was))
+        if (!exists_below(l, table, key, &rc))
             return rc ? rc : HF_E_NOENT;
         rc = mt_add(m, table, key, hf_slice(NULL, 0), true);
         l->pos[table].scan = 0;
@@ -133,7 +125,6 @@ int layers_del(struct layers *l, unsigned table, struct hf_slice key)
     if (rc)
         return rc;
     m->delta[table]--;
-    m->freed = true;
     m->changes++;
     return 0;
 }

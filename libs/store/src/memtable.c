@@ -30,7 +30,6 @@ void mt_reset(struct memtable *m)
     memset(m->delta, 0, sizeof(m->delta));
     m->changes = 0;
     m->grown = 0;
-    m->freed = false;
 }
 
 void mt_fini(struct memtable *m)

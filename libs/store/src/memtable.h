@@ -34,7 +34,6 @@ struct memtable {
     int64_t delta[HF_STORE_TABLES_MAX];  /* entries more than in what lies below */
     size_t changes;                      /* puts and deletes */
     uint64_t grown;                      /* bytes by which a checkpoint may make the store grow */
-    bool freed; /* a checkpoint may also make it shrink, by more than a little */
 };
 
 /* Zero-initialised is empty and valid. Reset keeps a little memory. */

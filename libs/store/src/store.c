@@ -345,47 +345,34 @@ uint64_t hf_store_applied(const struct hf_store *s)
 
 /* ---- space ---- */
 
-/* Whether this much may still be added. */
-static bool has_room(const struct hf_store *s, uint64_t grown)
-{
-    return s->fill.used_bytes + grown + s->reserve_bytes <= s->limit_bytes &&
-           s->fill.fs_free_bytes >= s->reserve_bytes;
-}
-
-static uint64_t all_grown(const struct hf_store *s)
+static bool has_room(const struct hf_store *s)
 {
     const struct layers *l = &s->layers;
+    uint64_t grown = s->grown_ended + l->active->grown + (l->frozen ? l->frozen->grown : 0);
+    uint64_t need = s->fill.used_bytes + grown + s->reserve_bytes;
 
-    return s->grown_ended + l->active->grown + (l->frozen ? l->frozen->grown : 0);
+    return need <= s->limit_bytes && s->fill.fs_free_bytes >= s->reserve_bytes;
 }
 
-static enum hf_store_room room_of(const struct hf_store *s)
+bool hf_store_may_grow(struct hf_store *s, uint64_t mono_ns)
 {
-    const struct layers *l = &s->layers;
+    bool due;
 
-    if (has_room(s, all_grown(s)))
-        return HF_STORE_ROOM;
-    if (has_room(s, 0) || l->active->freed || (l->frozen && l->frozen->freed))
-        return HF_STORE_UNSURE;
-    return HF_STORE_FULL;
-}
-
-enum hf_store_room hf_store_may_grow(struct hf_store *s, uint64_t mono_ns)
-{
     if (s->broken)
-        return HF_STORE_FULL;
+        return false;
     /* What changes add is overestimated. When it says full, the truth is looked up after each
      * checkpoint. */
-    if (!s->filled || mono_ns - s->fill_ns >= FILL_INTERVAL_NS ||
-        (room_of(s) != HF_STORE_ROOM && s->fill_checkpoints != s->checkpoints)) {
+    due = !s->filled || mono_ns - s->fill_ns >= FILL_INTERVAL_NS ||
+          (!has_room(s) && s->fill_checkpoints != s->checkpoints);
+    if (due) {
         if (s->layers.ops->fill(s->layers.p, &s->fill) != 0)
-            return HF_STORE_FULL;
+            return false;
         s->filled = true;
         s->fill_ns = mono_ns;
         s->fill_checkpoints = s->checkpoints;
         s->grown_ended = 0;
     }
-    return room_of(s);
+    return has_room(s);
 }
 
 void hf_store_space(const struct hf_store *s, struct hf_store_space *ret)

@@ -138,15 +138,10 @@ uint64_t hf_store_applied(const struct hf_store *s);
 
 /* ---- space ---- */
 
-enum hf_store_room {
-    HF_STORE_FULL, /* only operations that free space should go on (answer NOSPC to the others) */
-    HF_STORE_ROOM,
-    HF_STORE_UNSURE /* full by what changes may add at the most, or but for what they free: a
-                     * checkpoint of them tells. There is something to write, or one is under way */
-};
-/* Cheap; looks at the fill of map and file system after a checkpoint, and at most once per second
- * of `mono_ns` besides. */
-enum hf_store_room hf_store_may_grow(struct hf_store *s, uint64_t mono_ns);
+/* false: only operations that free space should go on (answer NOSPC to the others). Cheap; looks at
+ * the map's fill every call and at the file system's free space at most once per second of
+ * `mono_ns`. */
+bool hf_store_may_grow(struct hf_store *s, uint64_t mono_ns);
 struct hf_store_space {
     uint64_t used_bytes, limit_bytes, fs_free_bytes;
 };
