@@ -126,9 +126,6 @@ static void t_close_to_open(struct nt_env *e)
         lf_put(f, k, 0, 1000);
         LF_OK(hf_flush(f));
         LF_OK(hf_setattr(b, &lf_root, hf_file_handle(f), NULL, &cut, &attr));
-        if (k % 2) /* and changed here after that */
-            LF_OK(hf_fallocate(f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 10));
-        LF_IS(hf_read(f, bytes, sizeof(bytes), 0), 100 + k);
         g = lf_open_name(a, dir, "cto", O_RDONLY);
         NT_EQ(lf_size(a, hf_file_handle(g)), 100 + k);
         LF_IS(hf_read(g, bytes, sizeof(bytes), 0), 100 + k);

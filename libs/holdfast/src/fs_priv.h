@@ -58,11 +58,6 @@ void sizes_fini(struct sizes *s);
 /* The entry belongs to the caller and stays valid until sizes_del. NOMEM. */
 int sizes_put(struct sizes *s, uint64_t ino, struct sizes_entry *e, const struct sizes_entry *now);
 void sizes_del(struct sizes *s, uint64_t ino);
-/* From what change of the object on the servers know its size better; ~0: they do not yet. */
-static inline uint64_t sizes_known_from(const struct sizes_entry *e)
-{
-    return e->written ? e->change : ~(uint64_t)0;
-}
 /* Any thread: lays what is buffered over what the server said. */
 void sizes_apply(struct sizes *s, struct hf_attr *a);
 
@@ -171,10 +166,9 @@ struct args {
 
 struct read_state {
     uint64_t pos, end;
-    uint64_t epoch;  /* hf_client_epoch when the present piece was asked for */
-    uint64_t local;  /* the end of buffered bytes when the present piece was asked for; */
-    uint64_t change; /* to an answer of this change or a later one they do not count */
-    uint64_t until;  /* the end of that piece */
+    uint64_t epoch; /* hf_client_epoch when the present piece was asked for */
+    uint64_t local; /* the end of buffered bytes when the present piece was asked for */
+    uint64_t until; /* the end of that piece */
     size_t got;
     unsigned n, cap;
     struct iovec *iov;        /* n of cap */

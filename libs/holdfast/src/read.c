@@ -161,8 +161,6 @@ static void on_read(struct hf_client_io *io)
         read_end(r, io->status ? io->status : HF_E_IO);
         return;
     }
-    if (io->attr && io->attr->change >= s->change)
-        s->local = 0;
     for (unsigned k = 0; k < io->npieces && ok; k++)
         ok = read_add(r, io->pieces[k].data.data, io->pieces[k].data.len, io->pieces[k].msg);
     if (ok && io->eof && s->pos < s->until)
@@ -181,7 +179,6 @@ static void read_send(struct req *r, uint64_t stop)
     s->until = stop;
     s->epoch = hf_client_epoch(r->a.e->client);
     s->local = i->sizes_in ? i->sizes.size : 0;
-    s->change = i->sizes_in ? sizes_known_from(&i->sizes) : 0;
     r->c.io = (struct hf_client_io){
         .cred = &r->a.f->cred,
         .ino = i->ino,

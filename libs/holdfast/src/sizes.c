@@ -49,7 +49,7 @@ void sizes_apply(struct sizes *s, struct hf_attr *a)
     e = hf_map_get(&s->map, a->handle.ino);
     /* With our last change, or later ones: then the servers are right. Without it they have
      * restarted, and lost what was not committed. */
-    if (e && a->change >= sizes_known_from(e))
+    if (e && e->written && a->change >= e->change)
         e = NULL;
     if (e) {
         if (a->size < e->size)
