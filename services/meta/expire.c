@@ -37,7 +37,7 @@ void expire_step(struct shard *s, struct expire *e)
 {
     struct slice x = {.now_ns = shard_now_ns(s)};
 
-    if (s->dead || s->checkpoint.full)
+    if (s->dead || s->checkpointing)
         return;
     for (unsigned n = 0; n < SLICE; n++) {
         if (hf_meta_opens_expired(s->meta, x.now_ns, &e->session, &x.id))

@@ -8,10 +8,9 @@
 #include "holdfast/err.h"
 #include "holdfast/map.h"
 #include "shard_batch.h"
-#include "shard_checkpoint.h"
 
-/* Methods of the Meta service that never write; everything else queues while memory is full
- * of what checkpoints have not written. */
+/* Methods of the Meta service that never write; everything else queues while a checkpoint is
+ * pending. */
 static const char *const read_methods[] = {"Lookup",   "Getattr",   "Access", "Readlink",
                                            "Readdir",  "Fsstat",    "Commit", "MapGet",
                                            "Getxattr", "Listxattr", "Seek"};
@@ -200,7 +199,7 @@ void shard_call(struct shard *s, struct hf_rpc_req *req)
         hf_rpc_req_drop(req);
         return;
     }
-    if (s->checkpoint.full && !is_read_method(req->method)) {
+    if (s->checkpointing && !is_read_method(req->method)) {
         hf_list_push_back(&s->queue, &req->link);
         hf_metric_add(&s->conf.metrics->queued, 1);
         return;
@@ -212,7 +211,7 @@ void shard_run_queue(struct shard *s)
 {
     struct hf_list *n;
 
-    while (!s->checkpoint.full && !s->dead && (n = hf_list_pop_front(&s->queue))) {
+    while (!s->checkpointing && !s->dead && (n = hf_list_pop_front(&s->queue))) {
         hf_metric_add(&s->conf.metrics->queued, (uint64_t)-1);
         run_call(s, hf_container_of(n, struct hf_rpc_req, link));
     }
@@ -224,7 +223,7 @@ bool shard_change(struct shard *s, int (*fn)(struct shard *s, void *arg), void *
     char text[128];
     int rc;
 
-    if (s->checkpoint.full || s->dead)
+    if (s->checkpointing || s->dead)
         return false;
     event.op = HF__EVENT_OP__EV_SYSTEM;
     event.time_ns = shard_now_ns(s);

@@ -2,24 +2,23 @@
  *
  * The engine of one shard (architecture section 5).
  *
- *            call -> run on the store -> [batch: redo + events + parked replies]
+ *            call -> run in the open write transaction -> [batch: redo + events + parked replies]
  *                                                             | end of turn
  *                                                             v
  *                     log append (in flight, FIFO) -> durable -> replies released in order
  *
  *  - An operation runs once, here, on the shard's thread; it changes nothing unless it succeeds.
  *  - The batch that is open collects the operations of one loop turn. At the end of the turn its
- *    redo and events become one log record. The next batch opens at once.
+ * redo and events become one log record. The next batch opens at once.
  *  - A reply to a change is parked on its batch; a reply to a read that saw a change which is not
  * yet durable is parked on that change's batch. Everything else leaves at once.
  *  - What a lazy change did is not waited for by readers either: it may be lost until a COMMIT,
  * which waits for everything before it.
  *  - A batch that holds only lazy changes (UNSTABLE writes, access times) and no parked reply may
  * stay open for LAZY_MS, so that a stream of such writes does not cost an fsync each.
- *  - A checkpoint holds only what is durable in the log. When one is due, the open batch is sent
- * and what the store has gathered is frozen; once the records in flight are durable, a thread of
- * the pool writes it, while calls go on. Only if as much has gathered again before it is done do
- *    calls that may change something queue up.
+ *  - A checkpoint holds only what is durable in the log: when one is due, the open batch is sent,
+ * calls that may change something queue up, and when no record is in flight the transaction is
+ * committed.
  *
  * Everything here belongs to the shard's loop thread.
  */
@@ -70,28 +69,10 @@ struct shard_conf {
     uint32_t inline_max;
     uint64_t checkpoint_changes;
     uint64_t checkpoint_idle_ns;
-    struct hf_pool *pool; /* writes checkpoints */
     uint64_t map_bytes, reserve_bytes;
     bool noatime;
     void (*fatal)(void *arg, const char *what);
     void *fatal_arg;
-};
-
-/* See shard_checkpoint.c. */
-struct shard_checkpoint {
-    enum { CHECKPOINT_NONE, CHECKPOINT_WAITS, CHECKPOINT_WRITING } state;
-    uint64_t seq;       /* the newest batch in it: written when that is durable */
-    uint64_t log_bytes; /* of records since the last one began */
-    uint64_t oldest_ns; /* no change that waits for one was made before */
-    uint64_t last_ns;   /* the last change was made then */
-    bool full;          /* another one is due already: changes queue */
-    bool again;         /* for who waits, another one has to follow */
-    struct hf_work work;
-    int status; /* of the writing */
-    uint64_t ns;
-    void (*drained)(void *arg); /* set by shard_drain */
-    void *drained_arg;
-    struct hf_timer idle_timer;
 };
 
 struct shard {
@@ -106,11 +87,17 @@ struct shard {
     struct hf_list spare;    /* batches for reuse */
     uint64_t next_seq;       /* of the batch that changes go to now */
     uint64_t last_pos;       /* log position of the newest batch sent */
+    bool checkpointing;      /* waits for in-flight records; changes queue */
     bool dead;               /* met an I/O error: answers nothing any more */
     struct hf_list queue;    /* struct hf_rpc_req: calls that wait for the checkpoint */
-    struct shard_checkpoint checkpoint;
+    uint64_t changes_limit;  /* adapts so that a checkpoint stays short */
+    uint64_t checkpoint_end; /* monotonic ns of the last one */
+    uint64_t last_change_ns;
+    void (*drained)(void *arg); /* set by shard_drain */
+    void *drained_arg;
     struct hf_task flush;
     struct hf_timer lazy_timer;
+    struct hf_timer idle_timer;
 };
 
 /* Opens the store and replays the log; formats a new shard if the directory holds none and `format`
@@ -123,16 +110,16 @@ void shard_free(struct shard *s);
 /* Runs or queues one call of the Meta service; replies now or later. */
 void shard_call(struct shard *s, struct hf_rpc_req *req);
 
-/* A change made by the service itself (garbage collection): fn runs at once and becomes part of
- * the batch; nobody waits for it. False while changes queue: try again later. */
+/* A change made by the service itself (garbage collection): fn runs in the open transaction and
+ * becomes part of the batch; nobody waits for it. False while a checkpoint is pending: try again
+ * later. */
 bool shard_change(struct shard *s, int (*fn)(struct shard *s, void *arg), void *arg);
 /* True if nothing that was read since hf_store_seen_reset depends on a change that is not yet
  * durable. */
 bool shard_seen_durable(const struct shard *s);
 
-/* Asks for a checkpoint of all that was changed until now; done(arg) is called when it has been
- * made, or cannot be any more (the shard is dead). At once if there is nothing. One asker at a
- * time. */
+/* Asks for a checkpoint; done(arg) is called when it has been made (at once if nothing changed
+ * since the last one). One asker at a time; later changes are not waited for. */
 void shard_drain(struct shard *s, void (*done)(void *arg), void *arg);
 int64_t shard_now_ns(struct shard *s);
 

@@ -7,10 +7,15 @@
 
 #include "holdfast/assert.h"
 #include "holdfast/err.h"
-#include "shard_checkpoint.h"
 
-#define LAZY_MS     20           /* a batch of only lazy changes may stay open this long */
-#define BATCH_BYTES (192u << 10) /* a batch is cut here; one operation adds at most ~200 KiB */
+#define LAZY_MS            20           /* a batch of only lazy changes may stay open this long */
+#define BATCH_BYTES        (192u << 10) /* a batch is cut here; one operation adds at most ~200 KiB */
+#define CHECKPOINT_NS_HIGH (10 * HF_NS_PER_MS) /* above: make checkpoints smaller */
+#define CHECKPOINT_NS_LOW  (4 * HF_NS_PER_MS)
+#define CHECKPOINT_NS_MOST (40 * HF_NS_PER_MS) /* the longest pause that throughput is worth */
+#define CHECKPOINT_SHARE   5                   /* checkpoints take up to a fifth of the time */
+#define CHANGES_START      2048                /* until this disk is known */
+#define CHANGES_MIN        512
 
 /* Field tags of hf.Record (record.proto), written by hand so that events are packed as they happen
  * and the redo is not copied into a message. */
@@ -214,7 +219,6 @@ void batch_send(struct shard *s)
         };
         hf_metric_add(&s->conf.metrics->batches, 1);
         hf_metric_add(&s->conf.metrics->batch_bytes, b->events.len + n + b->redo.len);
-        s->checkpoint.log_bytes += b->events.len + n + b->redo.len;
         rc = hf_log_append(s->conf.wal, &b->append);
     }
     hf_list_push_back(&s->inflight, &b->link);
@@ -233,7 +237,7 @@ static void on_flush(struct hf_task *t)
 {
     struct shard *s = hf_container_of(t, struct shard, flush);
 
-    if (s->open && s->open->urgent)
+    if (s->open && (s->open->urgent || s->checkpointing))
         batch_send(s);
 }
 
@@ -250,13 +254,104 @@ void batch_end(struct shard *s)
         return;
     if (redo == 0)
         return; /* the empty batch stays open for the next call */
+    s->last_change_ns = hf_loop_now_ns(s->conf.loop);
+    if (!hf_timer_armed(&s->idle_timer))
+        hf_timer_set(&s->idle_timer, s->conf.checkpoint_idle_ns);
     if (redo + s->open->events.len >= BATCH_BYTES)
         batch_send(s);
     else if (s->open->urgent)
         hf_loop_defer(s->conf.loop, &s->flush);
     else if (!hf_timer_armed(&s->lazy_timer))
         hf_timer_set(&s->lazy_timer, LAZY_MS * HF_NS_PER_MS);
-    checkpoint_changed(s);
+    if (hf_store_dirty(s->store) >= s->changes_limit)
+        batch_checkpoint(s);
+}
+
+/* ---- checkpoints ---- */
+
+/* Smaller checkpoints when they take long, larger ones when they are cheap; but when they take a
+ * large part of the time, as with random keys in a large table, larger ones that take longer: small
+ * ones would only come more often. */
+static void adapt(struct shard *s, uint64_t start, uint64_t ns)
+{
+    struct meta_metrics *m = s->conf.metrics;
+    bool often = ns > (start + ns - s->checkpoint_end) / CHECKPOINT_SHARE;
+    uint64_t high = often ? CHECKPOINT_NS_MOST : CHECKPOINT_NS_HIGH;
+    uint64_t low = often ? CHECKPOINT_NS_MOST * 3 / 4 : CHECKPOINT_NS_LOW;
+
+    hf_metric_add(&m->checkpoints, 1);
+    hf_metric_add(&m->checkpoint_ns, ns);
+    if (ns > hf_metric_get(&m->checkpoint_ns_max))
+        hf_metric_set(&m->checkpoint_ns_max, ns);
+    s->checkpoint_end = start + ns;
+    if (ns > high && s->changes_limit / 2 >= CHANGES_MIN)
+        s->changes_limit /= 2;
+    else if (ns < low && s->changes_limit < s->conf.checkpoint_changes)
+        s->changes_limit += s->changes_limit / 8;
+}
+
+static void checkpoint_now(struct shard *s)
+{
+    uint64_t start = hf_env_mono_ns(s->conf.env);
+    int rc = hf_fault(s->conf.faults, HF_FAULT_SHARD_CHECKPOINT);
+
+    if (rc == 0)
+        rc = hf_store_checkpoint(s->store, s->last_pos);
+    if (rc) {
+        batch_fatal(s, "cannot commit a checkpoint");
+        return;
+    }
+    adapt(s, start, hf_env_mono_ns(s->conf.env) - start);
+    hf_log_trim(s->conf.wal, s->last_pos + 1);
+}
+
+/* Goes on with a checkpoint that waits for records in flight. */
+static void checkpoint_step(struct shard *s)
+{
+    if (!s->checkpointing || s->dead || !hf_list_empty(&s->inflight))
+        return;
+    if (hf_store_dirty(s->store))
+        checkpoint_now(s);
+    if (s->dead)
+        return;
+    s->checkpointing = false;
+    if (s->drained) {
+        void (*done)(void *) = s->drained;
+
+        s->drained = NULL;
+        done(s->drained_arg);
+    }
+    shard_run_queue(s);
+}
+
+void batch_checkpoint(struct shard *s)
+{
+    if (s->checkpointing || s->dead)
+        return;
+    s->checkpointing = true;
+    batch_send(s);
+    checkpoint_step(s);
+}
+
+void shard_drain(struct shard *s, void (*done)(void *arg), void *arg)
+{
+    HF_ASSERT(!s->drained);
+    s->drained = done;
+    s->drained_arg = arg;
+    batch_checkpoint(s);
+}
+
+static void on_idle(struct hf_timer *t)
+{
+    struct shard *s = hf_container_of(t, struct shard, idle_timer);
+    uint64_t idle = hf_loop_now_ns(s->conf.loop) - s->last_change_ns;
+
+    if (s->dead || hf_store_dirty(s->store) == 0)
+        return;
+    if (idle < s->conf.checkpoint_idle_ns)
+        hf_timer_set(t, s->conf.checkpoint_idle_ns - idle);
+    else
+        batch_checkpoint(s);
 }
 
 static void on_durable(struct hf_task *t)
@@ -277,7 +372,7 @@ static void on_durable(struct hf_task *t)
     hf_store_durable(s->store, b->seq);
     release(b);
     batch_put(b);
-    checkpoint_durable(s);
+    checkpoint_step(s);
 }
 
 int batch_init(struct shard *s)
@@ -286,9 +381,11 @@ int batch_init(struct shard *s)
     hf_list_init(&s->spare);
     hf_list_init(&s->queue);
     s->next_seq = 1;
+    s->changes_limit =
+        s->conf.checkpoint_changes < CHANGES_START ? s->conf.checkpoint_changes : CHANGES_START;
     s->flush.fn = on_flush;
     hf_timer_init(&s->lazy_timer, s->conf.loop, on_lazy);
-    checkpoint_init(s);
+    hf_timer_init(&s->idle_timer, s->conf.loop, on_idle);
     return 0;
 }
 

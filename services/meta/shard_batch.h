@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Batches of a shard: what happens between an operation and the release of its reply. Private to
- * the shard engine.
+ * Batches and checkpoints of a shard: what happens between an operation and the release of its
+ * reply. Private to the shard engine.
  */
 #ifndef HOLDFAST_META_SHARD_BATCH_H
 #define HOLDFAST_META_SHARD_BATCH_H
@@ -21,10 +21,15 @@ void batch_park(struct shard *s, uint64_t seq, struct hf_rpc_req *req, int statu
 uint64_t batch_newest(const struct shard *s);
 /* Sends the open batch now. */
 void batch_send(struct shard *s);
+/* Asks for a checkpoint as soon as no record is in flight. */
+void batch_checkpoint(struct shard *s);
 /* The shard must not go on: nothing is acknowledged from here. */
 void batch_fatal(struct shard *s, const char *what);
 /* Whether the shard is dead; it is from now on if its store has failed. */
 bool batch_broken(struct shard *s);
+/* Called by the batch code when a checkpoint has ended: runs what queued up. In shard.c. */
+void shard_run_queue(struct shard *s);
+
 int batch_init(struct shard *s);
 void batch_fini(struct shard *s);
 

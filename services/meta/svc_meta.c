@@ -287,8 +287,6 @@ int hf_metasvc_new(const struct hf_metasvc_opts *o, struct hf_metasvc **ret, cha
     (void)snprintf(err, err_bytes, "cannot start the metadata service");
     rc = init(s, o);
     if (rc == 0)
-        rc = hf_pool_new(s->env, "meta-ckpt", s->nthreads, s->nshards, &s->writers);
-    if (rc == 0)
         rc = svc_open_shards(s, err, err_bytes);
     if (rc == 0)
         rc = hf_pool_new(s->env, "meta-fsck", 1, 4, &s->pool);
@@ -336,10 +334,9 @@ static void stop_step(struct hf_task *task)
     struct shard *s = ss->shard;
     struct meta_thread *t = ss->t;
 
-    if (s->checkpoint.state == CHECKPOINT_WRITING ||
-        (!s->dead && (s->checkpoint.state != CHECKPOINT_NONE || !hf_list_empty(&s->queue) ||
-                      !hf_list_empty(&s->inflight) || hf_store_dirty(s->store)))) {
-        if (!s->checkpoint.drained)
+    if (!s->dead && (s->checkpointing || !hf_list_empty(&s->queue) ||
+                     !hf_list_empty(&s->inflight) || hf_store_dirty(s->store))) {
+        if (!s->drained)
             shard_drain(s, on_stop_drained, ss);
         else
             hf_loop_post(t->loop, task);
@@ -410,8 +407,6 @@ void hf_metasvc_free(struct hf_metasvc *s)
             ;
         hf_loop_join(t->loop);
     }
-    if (s->writers)
-        hf_pool_free(s->writers);
     for (unsigned i = 0; s->threads && i < s->nthreads; i++) {
         s->threads[i].stopping = true;
         free_segments(&s->threads[i]);

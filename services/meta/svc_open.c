@@ -67,7 +67,6 @@ static int open_shard(struct hf_metasvc *s, uint32_t id, const struct hf_meta_fo
                 .inline_max = s->map->inline_max,
                 .checkpoint_changes = s->opts.checkpoint_changes,
                 .checkpoint_idle_ns = s->opts.checkpoint_idle_ms * HF_NS_PER_MS,
-                .pool = s->writers,
                 .map_bytes = s->opts.map_bytes,
                 .reserve_bytes = s->opts.store_reserve_bytes,
                 .noatime = s->opts.noatime,
@@ -190,6 +189,22 @@ static int refresh_map(struct hf_metasvc *s, char *err, size_t err_bytes)
     return rc;
 }
 
+/* A store's transaction belongs to the thread that began it: a checkpoint ends ours, and the
+ * shard's loop begins its own. */
+static int hand_over(struct hf_metasvc *s, char *err, size_t err_bytes)
+{
+    for (uint32_t id = 0; id < s->nshards; id++) {
+        int rc = hf_store_checkpoint(s->shards[id]->store, s->shards[id]->last_pos);
+
+        if (rc) {
+            (void)snprintf(err, err_bytes, "shard %" PRIu32 ": cannot commit: %s", id,
+                           hf_err_text(rc));
+            return rc;
+        }
+    }
+    return 0;
+}
+
 /* The key of the cookie hash is one per file system. Shard 0 is made first; should that start have
  * been killed, this one goes on with the identity that shard 0 has stored. */
 static int cookie_key(struct hf_metasvc *s, uint8_t key[16])
@@ -269,6 +284,8 @@ int svc_open_shards(struct hf_metasvc *s, char *err, size_t err_bytes)
                        hf_err_text(rc));
     if (rc == 0)
         rc = refresh_map(s, err, err_bytes);
+    if (rc == 0)
+        rc = hand_over(s, err, err_bytes);
     hf_buf_fini(&dir);
     hf_buf_fini(&marker);
     return rc;

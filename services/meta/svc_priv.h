@@ -44,7 +44,6 @@ struct hf_metasvc {
     unsigned nthreads;
     struct hf_task store_map;  /* at start: the map to be stored by shard 0 */
     struct hf_pool *pool;      /* fsck */
-    struct hf_pool *writers;   /* of the shards' checkpoints */
     pthread_mutex_t fsck_lock; /* one check at a time */
     struct meta_metrics metrics;
     char *url;

@@ -11,9 +11,9 @@
  * and a stray pointer reaches the file. MDB_NORDAHEAD is not set: scans over a cold file (policies,
  * fsck, a new standby) would read one page per fault.
  *
- * The view is one read transaction, kept from one commit to the next; its cursors are too. The
- * write transaction lives in one call of flush and so in one thread, as LMDB wants it. MDB_NOTLS
- * binds read transactions to no thread.
+ * The one long write transaction holds a robust mutex that belongs to a thread, so it is begun at
+ * the first use after open or checkpoint; between these the owner may change. MDB_NOTLS lets
+ * snapshots be opened in any thread, also in the owner's.
  *
  * LMDB's map is made larger than the limit that the caller set: address space costs nothing, and
  * big values need runs of free pages, which may miss in a fragmented file that is far from full.
@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <lmdb.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -29,6 +30,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "holdfast/assert.h"
 #include "holdfast/endian.h"
 #include "holdfast/err.h"
 #include "lmdb_check.h"
@@ -46,8 +48,8 @@
 
 struct lmdb_store {
     MDB_env *env;
-    MDB_txn *view;
-    MDB_txn *txn; /* the write transaction, NULL outside of a flush */
+    MDB_txn *txn;    /* the open write transaction, NULL until the first use */
+    pthread_t owner; /* who began txn */
     int lock_fd;
     unsigned ntables;
     uint32_t format;
@@ -55,7 +57,7 @@ struct lmdb_store {
     MDB_dbi sys;
     struct hf_faults *faults;
     char dir[PATH_BYTES];
-    /* The scan that stepped last in each table, and its cursor in the view. */
+    /* The scan that stepped last in each table, and its cursor while the table stays unchanged. */
     MDB_cursor *cursor[HF_STORE_TABLES_MAX];
     uint64_t scan[HF_STORE_TABLES_MAX];
 };
@@ -107,20 +109,48 @@ static struct hf_slice from_val(MDB_val v)
 
 /* ---- the write transaction ---- */
 
-static int lmdb_begin(void *p)
+static int txn_need(struct lmdb_store *l)
+{
+    int rc;
+
+    if (l->txn) {
+        HF_ASSERT(pthread_equal(l->owner, pthread_self()));
+        return 0;
+    }
+    rc = hf_fault(l->faults, HF_FAULT_STORE_BEGIN);
+    if (rc)
+        return rc;
+    rc = mdb_txn_begin(l->env, NULL, 0, &l->txn);
+    if (rc)
+        l->txn = NULL;
+    l->owner = pthread_self();
+    return map_err(rc);
+}
+
+static int lmdb_get(void *p, unsigned table, struct hf_slice key, struct hf_slice *ret_val)
 {
     struct lmdb_store *l = p;
-    int rc = hf_fault(l->faults, HF_FAULT_STORE_BEGIN);
+    MDB_val k = to_val(key), v;
+    int rc = txn_need(l);
 
-    return rc ? rc : map_err(mdb_txn_begin(l->env, NULL, 0, &l->txn));
+    if (rc == 0)
+        rc = hf_fault(l->faults, HF_FAULT_STORE_GET);
+    if (rc == 0)
+        rc = map_err(mdb_get(l->txn, l->dbi[table], &k, &v));
+    if (rc == 0)
+        *ret_val = from_val(v);
+    return rc;
 }
 
 static int lmdb_put(void *p, unsigned table, struct hf_slice key, struct hf_slice val)
 {
     struct lmdb_store *l = p;
     MDB_val k = to_val(key), v = to_val(val);
-    int rc = hf_fault(l->faults, HF_FAULT_STORE_PUT);
+    int rc = txn_need(l);
 
+    l->scan[table] = 0;
+    if (rc == 0)
+        rc = hf_fault(l->faults, HF_FAULT_STORE_PUT);
     return rc ? rc : map_err(mdb_put(l->txn, l->dbi[table], &k, &v, 0));
 }
 
@@ -128,79 +158,12 @@ static int lmdb_del(void *p, unsigned table, struct hf_slice key)
 {
     struct lmdb_store *l = p;
     MDB_val k = to_val(key);
-    int rc = hf_fault(l->faults, HF_FAULT_STORE_DEL);
+    int rc = txn_need(l);
 
+    l->scan[table] = 0;
     if (rc == 0)
-        rc = map_err(mdb_del(l->txn, l->dbi[table], &k, NULL));
-    return rc == HF_E_NOENT ? 0 : rc;
-}
-
-static void lmdb_abort(void *p)
-{
-    struct lmdb_store *l = p;
-
-    if (l->txn)
-        mdb_txn_abort(l->txn);
-    l->txn = NULL;
-}
-
-static int sys_put(struct lmdb_store *l, MDB_txn *txn, uint64_t applied)
-{
-    uint8_t rec[SYS_BYTES];
-    MDB_val k = to_val(hf_slice_str(SYS_KEY)), v = {sizeof(rec), rec};
-
-    hf_put_le32(rec, SYS_FORMAT);
-    hf_put_le32(rec + 4, l->format);
-    hf_put_le64(rec + 8, applied);
-    return mdb_put(txn, l->sys, &k, &v, 0);
-}
-
-static int lmdb_commit(void *p, uint64_t applied)
-{
-    struct lmdb_store *l = p;
-    MDB_txn *txn = l->txn;
-    int rc = hf_fault(l->faults, HF_FAULT_STORE_COMMIT);
-
-    if (rc == 0)
-        rc = map_err(sys_put(l, txn, applied));
-    if (rc) {
-        lmdb_abort(l);
-        return rc;
-    }
-    l->txn = NULL; /* mdb_txn_commit frees it in any case */
-    rc = mdb_txn_commit(txn);
-    return rc ? map_err(rc) : hf_fault(l->faults, HF_FAULT_STORE_COMMITTED);
-}
-
-/* ---- the view ---- */
-
-static int lmdb_renew(void *p)
-{
-    struct lmdb_store *l = p;
-
-    for (unsigned t = 0; t < l->ntables; t++) {
-        if (l->cursor[t])
-            mdb_cursor_close(l->cursor[t]);
-        l->cursor[t] = NULL;
-        l->scan[t] = 0;
-    }
-    if (!l->view)
-        return map_err(mdb_txn_begin(l->env, NULL, MDB_RDONLY, &l->view));
-    mdb_txn_reset(l->view);
-    return map_err(mdb_txn_renew(l->view));
-}
-
-static int lmdb_get(void *p, unsigned table, struct hf_slice key, struct hf_slice *ret_val)
-{
-    struct lmdb_store *l = p;
-    MDB_val k = to_val(key), v;
-    int rc = hf_fault(l->faults, HF_FAULT_STORE_GET);
-
-    if (rc == 0)
-        rc = map_err(mdb_get(l->view, l->dbi[table], &k, &v));
-    if (rc == 0)
-        *ret_val = from_val(v);
-    return rc;
+        rc = hf_fault(l->faults, HF_FAULT_STORE_DEL);
+    return rc ? rc : map_err(mdb_del(l->txn, l->dbi[table], &k, NULL));
 }
 
 /* Positions c at the first key >= from (after: > from). */
@@ -222,12 +185,14 @@ static int lmdb_seek(void *p, unsigned table, struct hf_slice from, bool after, 
 {
     struct lmdb_store *l = p;
     MDB_val k = {0}, v = {0};
-    int rc = hf_fault(l->faults, HF_FAULT_STORE_SCAN);
+    int rc = txn_need(l);
 
+    if (rc == 0)
+        rc = hf_fault(l->faults, HF_FAULT_STORE_SCAN);
     if (rc)
         return rc;
     if (!l->cursor[table]) {
-        rc = mdb_cursor_open(l->view, l->dbi[table], &l->cursor[table]);
+        rc = mdb_cursor_open(l->txn, l->dbi[table], &l->cursor[table]);
         if (rc) {
             l->cursor[table] = NULL;
             return map_err(rc);
@@ -250,11 +215,58 @@ static int lmdb_count(void *p, unsigned table, uint64_t *ret)
 {
     struct lmdb_store *l = p;
     MDB_stat st;
-    int rc = map_err(mdb_stat(l->view, l->dbi[table], &st));
+    int rc = txn_need(l);
 
+    if (rc == 0)
+        rc = map_err(mdb_stat(l->txn, l->dbi[table], &st));
     if (rc == 0)
         *ret = st.ms_entries;
     return rc;
+}
+
+static int sys_put(struct lmdb_store *l, MDB_txn *txn, uint64_t applied)
+{
+    uint8_t rec[SYS_BYTES];
+    MDB_val k = to_val(hf_slice_str(SYS_KEY)), v = {sizeof(rec), rec};
+
+    hf_put_le32(rec, SYS_FORMAT);
+    hf_put_le32(rec + 4, l->format);
+    hf_put_le64(rec + 8, applied);
+    return mdb_put(txn, l->sys, &k, &v, 0);
+}
+
+/* A commit or abort closes the cursors of the transaction. */
+static void cursors_forget(struct lmdb_store *l)
+{
+    for (unsigned t = 0; t < l->ntables; t++) {
+        if (l->cursor[t])
+            mdb_cursor_close(l->cursor[t]);
+        l->cursor[t] = NULL;
+        l->scan[t] = 0;
+    }
+}
+
+static int lmdb_commit(void *p, uint64_t applied)
+{
+    struct lmdb_store *l = p;
+    MDB_txn *txn;
+    int rc = txn_need(l);
+
+    if (rc)
+        return rc;
+    rc = hf_fault(l->faults, HF_FAULT_STORE_COMMIT);
+    if (rc)
+        return rc;
+    rc = sys_put(l, l->txn, applied);
+    if (rc)
+        return map_err(rc);
+    cursors_forget(l);
+    txn = l->txn;
+    l->txn = NULL; /* mdb_txn_commit frees it in any case */
+    rc = mdb_txn_commit(txn);
+    if (rc)
+        return map_err(rc);
+    return hf_fault(l->faults, HF_FAULT_STORE_COMMITTED);
 }
 
 /* ---- space ---- */
@@ -376,17 +388,15 @@ static int lmdb_snap_scan(void *snap, unsigned table, struct hf_slice from,
 
 /* ---- open, close ---- */
 
+/* Not by the owner, after it ended with a transaction open: LMDB's unlock is refused, which is
+ * harmless, since the only process that has the environment open sets its locks up anew. */
 static void lmdb_close(void *p)
 {
     struct lmdb_store *l = p;
 
-    lmdb_abort(l);
-    for (unsigned t = 0; t < l->ntables; t++) {
-        if (l->cursor[t])
-            mdb_cursor_close(l->cursor[t]);
-    }
-    if (l->view)
-        mdb_txn_abort(l->view);
+    cursors_forget(l);
+    if (l->txn)
+        mdb_txn_abort(l->txn);
     if (l->env)
         mdb_env_close(l->env);
     if (l->lock_fd >= 0)
@@ -569,15 +579,12 @@ static int env_open(struct lmdb_store *l, const struct hf_store_opts *o)
 
 static const struct store_ops lmdb_ops = {
     .get = lmdb_get,
-    .seek = lmdb_seek,
-    .count = lmdb_count,
-    .renew = lmdb_renew,
-    .fill = lmdb_fill,
-    .begin = lmdb_begin,
     .put = lmdb_put,
     .del = lmdb_del,
+    .seek = lmdb_seek,
+    .count = lmdb_count,
     .commit = lmdb_commit,
-    .abort = lmdb_abort,
+    .fill = lmdb_fill,
     .snap_open = lmdb_snap_open,
     .snap_close = lmdb_snap_close,
     .snap_get = lmdb_snap_get,
@@ -616,8 +623,6 @@ int store_lmdb_open(const struct hf_store_opts *o, const struct store_ops **ret_
     }
     if (rc == 0) /* also if they are not of our making: see make_dirs */
         rc = sync_dir(l->dir);
-    if (rc == 0)
-        rc = lmdb_renew(l);
     if (rc) {
         lmdb_close(l);
         return rc;

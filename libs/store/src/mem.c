@@ -4,9 +4,9 @@
  *
  * Each table is a treap (a binary search tree by key, a heap by a priority that is a hash of the
  * key) of reference-counted nodes. A node with one reference may be changed in place if all nodes
- * above it may; any other is copied first. So a checkpoint is one reference to each root, the view
- * and each snapshot another, and none ever sees a later change. Entries (key and value) are
- * immutable and shared by copies.
+ * above it may; any other is copied first. So a checkpoint is one reference to each root, a
+ * snapshot another, and neither ever sees a later change. Entries (key and value) are immutable and
+ * shared by copies.
  *
  * Nothing survives close: there is no crash to recover from.
  */
@@ -38,14 +38,12 @@ struct mem_snap {
 };
 
 struct mem {
-    struct mem_snap next; /* the transaction's */
+    unsigned ntables;
+    struct node *roots[HF_STORE_TABLES_MAX];
     uint64_t counts[HF_STORE_TABLES_MAX];
     uint64_t bytes;
-    pthread_mutex_t lock;      /* guards what follows, but what `view` points to */
+    pthread_mutex_t lock;      /* guards `committed` */
     struct mem_snap committed; /* the last checkpoint */
-    uint64_t committed_counts[HF_STORE_TABLES_MAX], committed_bytes;
-    struct mem_snap view; /* the owner's */
-    uint64_t view_counts[HF_STORE_TABLES_MAX];
 };
 
 /* ---- entries and nodes ---- */
@@ -247,7 +245,7 @@ static uint64_t key_prio(struct hf_slice key)
 static int mem_get(void *p, unsigned table, struct hf_slice key, struct hf_slice *ret_val)
 {
     struct mem *m = p;
-    struct node *n = tree_find(m->view.roots[table], key);
+    struct node *n = tree_find(m->roots[table], key);
 
     if (!n)
         return HF_E_NOENT;
@@ -261,7 +259,7 @@ static int mem_put(void *p, unsigned table, struct hf_slice key, struct hf_slice
     uint64_t prio = key_prio(key);
     struct node **slot, *n;
     struct entry *e;
-    int rc = tree_descend(&m->next.roots[table], key, prio, &slot);
+    int rc = tree_descend(&m->roots[table], key, prio, &slot);
 
     if (rc)
         return rc;
@@ -293,9 +291,9 @@ static int mem_del(void *p, unsigned table, struct hf_slice key)
     struct node **slot, *n;
     int rc;
 
-    if (!tree_find(m->next.roots[table], key))
-        return 0;
-    rc = tree_descend(&m->next.roots[table], key, key_prio(key), &slot);
+    if (!tree_find(m->roots[table], key))
+        return HF_E_NOENT;
+    rc = tree_descend(&m->roots[table], key, key_prio(key), &slot);
     if (rc)
         return rc;
     n = *slot;
@@ -313,7 +311,7 @@ static int mem_seek(void *p, unsigned table, struct hf_slice from, bool after, u
                     struct hf_slice *ret_key, struct hf_slice *ret_val)
 {
     struct mem *m = p;
-    struct node *n = tree_seek(m->view.roots[table], from, after);
+    struct node *n = tree_seek(m->roots[table], from, after);
 
     (void)scan;
     if (!n)
@@ -325,31 +323,8 @@ static int mem_seek(void *p, unsigned table, struct hf_slice from, bool after, u
 
 static int mem_count(void *p, unsigned table, uint64_t *ret)
 {
-    *ret = ((struct mem *)p)->view_counts[table];
+    *ret = ((struct mem *)p)->counts[table];
     return 0;
-}
-
-static int mem_begin(void *p)
-{
-    (void)p; /* `next` is what the last commit holds, and ours */
-    return 0;
-}
-
-static void mem_abort(void *p)
-{
-    (void)p; /* the front never looks at it again */
-}
-
-static void snap_ref(const struct mem_snap *from, struct mem_snap *ret)
-{
-    for (unsigned t = 0; t < HF_STORE_TABLES_MAX; t++)
-        ret->roots[t] = node_ref(from->roots[t]);
-}
-
-static void snap_unref(struct mem_snap *s)
-{
-    for (unsigned t = 0; t < HF_STORE_TABLES_MAX; t++)
-        node_unref(s->roots[t]);
 }
 
 static int mem_commit(void *p, uint64_t applied)
@@ -360,34 +335,17 @@ static int mem_commit(void *p, uint64_t applied)
     (void)applied;
     pthread_mutex_lock(&m->lock);
     old = m->committed;
-    snap_ref(&m->next, &m->committed);
-    memcpy(m->committed_counts, m->counts, sizeof(m->counts));
-    m->committed_bytes = m->bytes;
+    for (unsigned t = 0; t < m->ntables; t++)
+        m->committed.roots[t] = node_ref(m->roots[t]);
     pthread_mutex_unlock(&m->lock);
-    snap_unref(&old);
-    return 0;
-}
-
-static int mem_renew(void *p)
-{
-    struct mem *m = p;
-    struct mem_snap old = m->view;
-
-    pthread_mutex_lock(&m->lock);
-    snap_ref(&m->committed, &m->view);
-    memcpy(m->view_counts, m->committed_counts, sizeof(m->view_counts));
-    pthread_mutex_unlock(&m->lock);
-    snap_unref(&old);
+    for (unsigned t = 0; t < m->ntables; t++)
+        node_unref(old.roots[t]);
     return 0;
 }
 
 static int mem_fill(void *p, struct store_fill *ret)
 {
-    struct mem *m = p;
-
-    pthread_mutex_lock(&m->lock);
-    ret->used_bytes = m->committed_bytes;
-    pthread_mutex_unlock(&m->lock);
+    ret->used_bytes = ((struct mem *)p)->bytes;
     ret->fs_free_bytes = UINT64_MAX;
     return 0;
 }
@@ -400,10 +358,17 @@ static int mem_snap_open(void *p, void **ret)
     if (!s)
         return HF_E_NOMEM;
     pthread_mutex_lock(&m->lock);
-    snap_ref(&m->committed, s);
+    for (unsigned t = 0; t < m->ntables; t++)
+        s->roots[t] = node_ref(m->committed.roots[t]);
     pthread_mutex_unlock(&m->lock);
     *ret = s;
     return 0;
+}
+
+static void snap_unref(struct mem_snap *s)
+{
+    for (unsigned t = 0; t < HF_STORE_TABLES_MAX; t++)
+        node_unref(s->roots[t]);
 }
 
 static void mem_snap_close(void *snap)
@@ -440,24 +405,21 @@ static void mem_close(void *p)
 {
     struct mem *m = p;
 
-    snap_unref(&m->next);
+    for (unsigned t = 0; t < m->ntables; t++)
+        node_unref(m->roots[t]);
     snap_unref(&m->committed);
-    snap_unref(&m->view);
     pthread_mutex_destroy(&m->lock);
     free(m);
 }
 
 static const struct store_ops mem_ops = {
     .get = mem_get,
-    .seek = mem_seek,
-    .count = mem_count,
-    .renew = mem_renew,
-    .fill = mem_fill,
-    .begin = mem_begin,
     .put = mem_put,
     .del = mem_del,
+    .seek = mem_seek,
+    .count = mem_count,
     .commit = mem_commit,
-    .abort = mem_abort,
+    .fill = mem_fill,
     .snap_open = mem_snap_open,
     .snap_close = mem_snap_close,
     .snap_get = mem_snap_get,
@@ -470,9 +432,9 @@ int store_mem_open(const struct hf_store_opts *o, const struct store_ops **ret_o
 {
     struct mem *m = calloc(1, sizeof(*m));
 
-    (void)o;
     if (!m)
         return HF_E_NOMEM;
+    m->ntables = o->ntables;
     pthread_mutex_init(&m->lock, NULL);
     *ret_ops = &mem_ops;
     *ret = m;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What lies below the changes that no checkpoint holds yet (layers.h): ordered tables with a view,
- * which is the state of one commit, and a transaction that makes the next one. The front has
- * checked table numbers and lengths, and the layers stop calling after the first error that is not
- * NOENT.
+ * What stands behind the store's front (store.c): ordered tables with one open write transaction.
+ * The front has checked table numbers and lengths, keeps the redo and the dependencies, and stops
+ * calling after the first error that is not NOENT.
  *
- * Scans carry no provider state: the layers keep the last key and ask for the following one, so
- * that there is nothing to release and nothing that a change of the view could leave dangling.
- * `scan` is a number unique to the scan: a provider that still has a cursor at its last key may
- * step instead of searching again.
+ * Scans carry no provider state: the front keeps the last key and asks for the following one, so
+ * that there is nothing to release and nothing that a put or a commit could leave dangling. `scan`
+ * is a number unique to the scan: a provider that still has a cursor at its last key may step
+ * instead of searching again.
  */
 #ifndef HF_STORE_PROVIDER_H
 #define HF_STORE_PROVIDER_H
@@ -21,25 +20,16 @@ struct store_fill {
 };
 
 struct store_ops {
-    /* The view; the store's owner. What they return stays until the view changes. */
     int (*get)(void *p, unsigned table, struct hf_slice key, struct hf_slice *ret_val);
+    int (*put)(void *p, unsigned table, struct hf_slice key, struct hf_slice val);
+    int (*del)(void *p, unsigned table, struct hf_slice key); /* NOENT */
     /* The first entry with a key >= from (after: > from). NOENT. */
     int (*seek)(void *p, unsigned table, struct hf_slice from, bool after, uint64_t scan,
                 struct hf_slice *ret_key, struct hf_slice *ret_val);
     int (*count)(void *p, unsigned table, uint64_t *ret);
-    /* The view is the last commit from now on. No transaction is open. */
-    int (*renew)(void *p);
+    int (*commit)(void *p, uint64_t applied);
     /* Refreshes *ret; called at most once per second. */
     int (*fill)(void *p, struct store_fill *ret);
-
-    /* One transaction, in one thread, which may be another than the owner's and beside it. After
-     * an error of put or del: abort. A del of a key that is absent: 0. */
-    int (*begin)(void *p);
-    int (*put)(void *p, unsigned table, struct hf_slice key, struct hf_slice val);
-    int (*del)(void *p, unsigned table, struct hf_slice key);
-    int (*commit)(void *p, uint64_t applied); /* ended in any case */
-    void (*abort)(void *p);
-
     /* Any thread, until close. */
     int (*snap_open)(void *p, void **ret);
     void (*snap_close)(void *snap);

@@ -3,40 +3,41 @@
  * The front of the store: limits, redo capture, dependency tracking, scans and the space rule, the
  * same for every provider (provider.h).
  *
- * A put goes first into the redo buffer and from there into the layers. So the redo can never
- * miss a change that they have, and a value that the caller got from the store itself (and
- * that a put may overwrite) is safe.
+ * A put goes first into the redo buffer and from there into the provider. So the redo can never
+ * miss a change that the provider has, and a value that the caller got from the store itself (and
+ * that the provider may move while it inserts) is safe.
  */
 #include <stdlib.h>
 
 #include "holdfast/assert.h"
 #include "holdfast/err.h"
-#include "layers.h"
+#include "provider.h"
 #include "redo.h"
 #include "seen.h"
 
 #define MAP_BYTES_DEFAULT     (64ull << 30)
 #define RESERVE_BYTES_DEFAULT (64ull << 20)
 #define FILL_INTERVAL_NS      1000000000ull
-/* A checkpoint is due when this much waits for it, whatever the caller's limit. */
-#define DIRTY_BYTES_MAX   ((size_t)64 << 20)
-#define DIRTY_GROWTH_PART 16 /* of the size limit, so that the fill is known well enough */
+/* What a change may add beyond its bytes: the page it falls on. */
+#define PAGE_BYTES 4096u
 
 struct hf_store {
-    struct layers layers;
+    const struct store_ops *ops;
+    void *p;
     unsigned ntables;
     bool broken;
     struct redo redo;
     struct seen seen;
     bool untracked; /* changes are not entered in `seen` */
     uint64_t applied;
+    size_t dirty;
     uint64_t scans; /* numbers scans */
     uint64_t limit_bytes, reserve_bytes;
     struct store_fill fill;
     bool filled;
     uint64_t fill_ns;
     uint64_t checkpoints, fill_checkpoints;
-    uint64_t grown_ended; /* by the checkpoints that ended since `fill` was looked up */
+    uint64_t grown_commit, grown_fill; /* bytes since the last commit; since the one `fill` shows */
 };
 
 struct hf_store_snap {
@@ -58,16 +59,14 @@ int hf_store_open(const struct hf_store_opts *o, struct hf_store **ret)
     s->ntables = o->ntables;
     s->limit_bytes = o->map_bytes ? o->map_bytes : MAP_BYTES_DEFAULT;
     s->reserve_bytes = o->reserve_bytes ? o->reserve_bytes : RESERVE_BYTES_DEFAULT;
-    s->layers.ntables = o->ntables;
-    layers_init(&s->layers);
     if (o->kind == HF_STORE_MEM)
-        rc = store_mem_open(o, &s->layers.ops, &s->layers.p, &s->applied);
+        rc = store_mem_open(o, &s->ops, &s->p, &s->applied);
     else
-        rc = store_lmdb_open(o, &s->layers.ops, &s->layers.p, &s->applied);
+        rc = store_lmdb_open(o, &s->ops, &s->p, &s->applied);
     if (rc == 0) {
-        rc = s->layers.ops->fill(s->layers.p, &s->fill);
+        rc = s->ops->fill(s->p, &s->fill);
         if (rc)
-            s->layers.ops->close(s->layers.p);
+            s->ops->close(s->p);
     }
     if (rc) {
         free(s);
@@ -81,14 +80,13 @@ void hf_store_close(struct hf_store *s)
 {
     if (!s)
         return;
-    layers_fini(&s->layers);
-    s->layers.ops->close(s->layers.p);
+    s->ops->close(s->p);
     hf_buf_fini(&s->redo.buf);
     seen_fini(&s->seen);
     free(s);
 }
 
-/* After an error below nobody knows what the store holds. */
+/* After an error inside the provider nobody knows what the transaction holds. */
 static int fail(struct hf_store *s, int rc)
 {
     s->broken = true;
@@ -111,17 +109,30 @@ int hf_store_get(struct hf_store *s, unsigned table, struct hf_slice key, struct
     if (rc)
         return rc;
     seen_read_key(&s->seen, table, key);
-    rc = layers_get(&s->layers, table, key, ret_val);
+    rc = s->ops->get(s->p, table, key, ret_val);
     return rc && rc != HF_E_NOENT ? fail(s, rc) : rc;
 }
 
 /* Applies one change; NOENT for a delete of nothing. */
 static int apply(struct hf_store *s, const struct redo_op *op)
 {
-    int rc = op->del ? layers_del(&s->layers, op->table, op->key)
-                     : layers_put(&s->layers, op->table, op->key, op->val);
+    int rc;
 
-    return rc && rc != HF_E_NOENT ? fail(s, rc) : rc;
+    if (op->del) {
+        rc = s->ops->del(s->p, op->table, op->key);
+        if (rc)
+            return rc == HF_E_NOENT ? rc : fail(s, rc);
+    } else {
+        uint64_t grow = PAGE_BYTES + op->key.len + op->val.len;
+
+        rc = s->ops->put(s->p, op->table, op->key, op->val);
+        if (rc)
+            return fail(s, rc);
+        s->grown_commit += grow;
+        s->grown_fill += grow;
+    }
+    s->dirty++;
+    return 0;
 }
 
 static int change(struct hf_store *s, const struct redo_op *op)
@@ -199,8 +210,8 @@ int hf_store_next(struct hf_store_iter *it, struct hf_slice *ret_key, struct hf_
         return HF_E_NOENT;
     if (s->broken)
         return HF_E_STOPPED;
-    rc = layers_seek(&s->layers, it->table, hf_slice(it->from, it->from_len), it->started,
-                     (uint64_t)(uintptr_t)it->cursor, &key, &val);
+    rc = s->ops->seek(s->p, it->table, hf_slice(it->from, it->from_len), it->started,
+                      (uint64_t)(uintptr_t)it->cursor, &key, &val);
     if (rc)
         return rc == HF_E_NOENT ? rc : fail(s, rc);
     if (key.len < it->prefix_len || memcmp(key.data, it->prefix, it->prefix_len) != 0)
@@ -277,47 +288,20 @@ uint64_t hf_store_seen(const struct hf_store *s)
     return s->seen.newest > s->seen.durable ? s->seen.newest : 0;
 }
 
-int hf_store_freeze(struct hf_store *s, uint64_t applied)
-{
-    if (s->broken)
-        return HF_E_STOPPED;
-    if (s->layers.frozen)
-        return HF_E_BUSY;
-    layers_freeze(&s->layers, applied);
-    return 0;
-}
-
-int hf_store_flush(struct hf_store *s)
-{
-    HF_ASSERT(s->layers.frozen);
-    return layers_flush(&s->layers);
-}
-
-int hf_store_thaw(struct hf_store *s, int flushed)
-{
-    int rc = flushed;
-
-    if (s->broken)
-        return HF_E_STOPPED;
-    if (rc == 0) {
-        s->grown_ended += s->layers.frozen->grown;
-        s->applied = s->layers.frozen_applied;
-        s->checkpoints++;
-        rc = layers_thaw(&s->layers);
-    }
-    return rc ? fail(s, rc) : 0;
-}
-
 int hf_store_checkpoint(struct hf_store *s, uint64_t applied)
 {
-    int rc = hf_store_freeze(s, applied);
+    int rc;
 
-    return rc ? rc : hf_store_thaw(s, hf_store_flush(s));
-}
-
-bool hf_store_frozen(const struct hf_store *s)
-{
-    return s->layers.frozen != NULL;
+    if (s->broken)
+        return HF_E_STOPPED;
+    rc = s->ops->commit(s->p, applied);
+    if (rc)
+        return fail(s, rc);
+    s->applied = applied;
+    s->dirty = 0;
+    s->grown_commit = 0;
+    s->checkpoints++;
+    return 0;
 }
 
 bool hf_store_broken(const struct hf_store *s)
@@ -327,15 +311,7 @@ bool hf_store_broken(const struct hf_store *s)
 
 size_t hf_store_dirty(const struct hf_store *s)
 {
-    return s->layers.active->changes;
-}
-
-bool hf_store_due(const struct hf_store *s, size_t keys_max)
-{
-    const struct memtable *m = s->layers.active;
-
-    return m->by_hash.len >= keys_max || m->arena.total >= DIRTY_BYTES_MAX ||
-           (m->changes && m->grown >= s->limit_bytes / DIRTY_GROWTH_PART);
+    return s->dirty;
 }
 
 uint64_t hf_store_applied(const struct hf_store *s)
@@ -347,9 +323,7 @@ uint64_t hf_store_applied(const struct hf_store *s)
 
 static bool has_room(const struct hf_store *s)
 {
-    const struct layers *l = &s->layers;
-    uint64_t grown = s->grown_ended + l->active->grown + (l->frozen ? l->frozen->grown : 0);
-    uint64_t need = s->fill.used_bytes + grown + s->reserve_bytes;
+    uint64_t need = s->fill.used_bytes + s->grown_fill + s->reserve_bytes;
 
     return need <= s->limit_bytes && s->fill.fs_free_bytes >= s->reserve_bytes;
 }
@@ -360,17 +334,16 @@ bool hf_store_may_grow(struct hf_store *s, uint64_t mono_ns)
 
     if (s->broken)
         return false;
-    /* What changes add is overestimated. When it says full, the truth is looked up after each
-     * checkpoint. */
+    /* grown_fill overestimates. When it says full, the truth is looked up after each checkpoint. */
     due = !s->filled || mono_ns - s->fill_ns >= FILL_INTERVAL_NS ||
           (!has_room(s) && s->fill_checkpoints != s->checkpoints);
     if (due) {
-        if (s->layers.ops->fill(s->layers.p, &s->fill) != 0)
+        if (s->ops->fill(s->p, &s->fill) != 0)
             return false;
         s->filled = true;
         s->fill_ns = mono_ns;
         s->fill_checkpoints = s->checkpoints;
-        s->grown_ended = 0;
+        s->grown_fill = s->grown_commit;
     }
     return has_room(s);
 }
@@ -389,7 +362,7 @@ uint64_t hf_store_count(struct hf_store *s, unsigned table)
 
     if (s->broken || table >= s->ntables)
         return 0;
-    rc = layers_count(&s->layers, table, &n);
+    rc = s->ops->count(s->p, table, &n);
     if (rc)
         fail(s, rc);
     return n;
@@ -404,9 +377,9 @@ int hf_store_snap_open(struct hf_store *s, struct hf_store_snap **ret)
 
     if (!p)
         return HF_E_NOMEM;
-    p->ops = s->layers.ops;
+    p->ops = s->ops;
     p->ntables = s->ntables;
-    rc = p->ops->snap_open(s->layers.p, &p->snap);
+    rc = s->ops->snap_open(s->p, &p->snap);
     if (rc) {
         free(p);
         return rc;

@@ -349,7 +349,6 @@ static void read_fails(const char *spec, bool scan)
     cr_assert_eq(hf_faults_new(spec, &o.faults, &bad), 0);
     cr_assert_eq(hf_store_open(&o, &s), 0);
     put_str(s, "first", "1");
-    cr_assert_eq(hf_store_checkpoint(s, 1), 0); /* reads come from LMDB now */
     if (scan) {
         cr_assert_eq(hf_store_seek(s, 0, hf_slice(NULL, 0), hf_slice(NULL, 0), &it), 0);
         cr_assert_eq(hf_store_next(&it, &k, &v), HF_E_IO);
@@ -358,7 +357,7 @@ static void read_fails(const char *spec, bool scan)
         cr_assert_eq(hf_store_get(s, 0, hf_slice_str("first"), &v), HF_E_IO);
     }
     cr_assert(hf_store_broken(s));
-    cr_assert_eq(hf_store_checkpoint(s, 2), HF_E_STOPPED);
+    cr_assert_eq(hf_store_checkpoint(s, 1), HF_E_STOPPED);
     hf_store_close(s);
     hf_faults_free(o.faults);
     temp_dir_free(dir);
@@ -366,44 +365,8 @@ static void read_fails(const char *spec, bool scan)
 
 Test(lmdb, a_failed_read_stops_the_store)
 {
-    read_fails("store.get=error@2",
-               false); /* the first is the put's, which looks whether it counts */
+    read_fails("store.get=error@1", false);
     read_fails("store.scan=error@1", true);
-}
-
-/* What the thread that writes a checkpoint meets is told to the owner, who stops. */
-static void flush_fails(const char *spec)
-{
-    char *dir = temp_dir_new();
-    struct hf_store_opts o = test_opts(HF_STORE_LMDB, dir);
-    struct hf_store *s;
-    const char *bad;
-
-    cr_assert_eq(hf_faults_new(spec, &o.faults, &bad), 0);
-    cr_assert_eq(hf_store_open(&o, &s), 0);
-    put_str(s, "kept", "1");
-    put_str(s, "gone", "1");
-    cr_assert_eq(hf_store_checkpoint(s, 1), 0);
-    put_str(s, "new", "1");
-    cr_assert_eq(hf_store_del(s, 0, hf_slice_str("gone")), 0);
-    cr_assert_eq(hf_store_checkpoint(s, 2), HF_E_IO, "%s", spec);
-    cr_assert(hf_store_broken(s));
-    hf_store_close(s);
-    hf_faults_free(o.faults);
-    s = open_at(dir);
-    cr_assert_eq(hf_store_applied(s), 1);
-    cr_assert(has(s, "kept"));
-    cr_assert(has(s, "gone"));
-    cr_assert_not(has(s, "new"));
-    hf_store_close(s);
-    temp_dir_free(dir);
-}
-
-Test(lmdb, a_failed_flush_stops_the_store)
-{
-    flush_fails("store.begin=error@2");
-    flush_fails("store.put=error@3");
-    flush_fails("store.del=error@1");
 }
 
 /* What a power failure may leave of LMDB's first pages. */

@@ -10,13 +10,91 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "expire.h"
 #include "holdfast/err.h"
-#include "support_world.h"
+#include "support_meta.h"
 
+#define SEC     UINT64_C(1000000000)
 #define LEASE   (90 * SEC)
 #define EXPIRED (LEASE + 61 * SEC)
 
-/* ---- in virtual time ---- */
+/* ---- one shard in virtual time ---- */
+
+struct world {
+    struct fixture f; /* its folder */
+    struct hf_env *env;
+    struct hf_loop *loop;
+    struct hf_wal *wal;
+    struct meta_metrics metrics;
+    struct shard *shard;
+    struct expire expire;
+    char shard_dir[96], wal_dir[96];
+    uint64_t random;
+};
+
+static void world_open(struct world *w)
+{
+    struct hf_meta_format format = {.root_gen = 1, .now_ns = 1, .map = &w->f.map};
+    char err[512];
+
+    cr_assert_eq(hf_wal_open(w->env, &(struct hf_wal_opts){.dir = w->wal_dir, .shards = 1}, &w->wal,
+                             err, sizeof(err)),
+                 0, "%s", err);
+    cr_assert_eq(shard_open(&(struct shard_conf){.loop = w->loop,
+                                                 .env = w->env,
+                                                 .metrics = &w->metrics,
+                                                 .wal = hf_wal_log(w->wal, 0),
+                                                 .dir = w->shard_dir,
+                                                 .inline_max = 8192,
+                                                 .checkpoint_changes = 100000,
+                                                 .checkpoint_idle_ns = UINT64_C(1) << 62,
+                                                 .map_bytes = 64 << 20,
+                                                 .reserve_bytes = 1 << 20},
+                            &format, &w->shard, err, sizeof(err)),
+                 0, "%s", err);
+    cr_assert_eq(hf_meta_set_map(w->shard->meta, &w->f.map), 0);
+    w->expire = (struct expire){0};
+}
+
+static void world_new(struct world *w)
+{
+    memset(w, 0, sizeof(*w));
+    fixture_init(&w->f, NULL);
+    (void)snprintf(w->shard_dir, sizeof(w->shard_dir), "%s/shard", w->f.dir);
+    (void)snprintf(w->wal_dir, sizeof(w->wal_dir), "%s/wal", w->f.dir);
+    cr_assert_eq(hf_env_sim_new(1, INT64_C(1700000000000000000), &w->env), 0);
+    cr_assert_eq(hf_loop_new(w->env, "shard", &w->loop), 0);
+    world_open(w);
+}
+
+static void advance(struct world *w, uint64_t ns)
+{
+    (void)hf_sim_run(w->env, hf_env_mono_ns(w->env) + ns);
+}
+
+/* In the service's order; the loop's timers go with it. */
+static void world_end(struct world *w)
+{
+    hf_wal_close(w->wal);
+    shard_free(w->shard);
+    hf_loop_free(w->loop);
+}
+
+/* The process is gone: what was not sent to the log is lost; LMDB has had no checkpoint. */
+static void world_crash(struct world *w)
+{
+    world_end(w);
+    cr_assert_eq(hf_loop_new(w->env, "shard", &w->loop), 0);
+    advance(w, SEC);
+    world_open(w);
+}
+
+static void world_free(struct world *w)
+{
+    world_end(w);
+    hf_env_free(w->env);
+    fixture_fini(&w->f);
+}
 
 static size_t rows(struct world *w, const char *table)
 {
@@ -62,7 +140,7 @@ static int run(struct world *w, struct run *r)
     r->w = w;
     for (unsigned k = 0; !shard_change(w->shard, run_change, r); k++) {
         cr_assert_lt(k, 100, "a checkpoint that does not end");
-        world_advance(w, SEC / 1000);
+        advance(w, SEC / 1000);
     }
     return r->status;
 }
@@ -151,7 +229,7 @@ Test(opens, leases_end_in_slices)
 {
     struct world w;
 
-    world_new(&w, 0, 0);
+    world_new(&w);
     renew(&w, 1);
     renew(&w, 2);
     make_orphans(&w, 1, 1000);
@@ -160,12 +238,12 @@ Test(opens, leases_end_in_slices)
     for (unsigned k = 0; k < 3; k++) {
         expire_step(w.shard, &w.expire);
         cr_assert_eq(rows(&w, "orph"), 1010);
-        world_advance(&w, EXPIRED / 3 + SEC);
+        advance(&w, EXPIRED / 3 + SEC);
         renew(&w, 2);
     }
     for (unsigned k = 0; k < 20 && rows(&w, "orph") > 10; k++) {
         expire_step(w.shard, &w.expire);
-        world_advance(&w, SEC);
+        advance(&w, SEC);
     }
     cr_assert_eq(rows(&w, "orph"), 10);
     cr_assert_eq(rows(&w, "opn"), 20);
@@ -178,19 +256,19 @@ Test(opens, replay)
 {
     struct world w;
 
-    world_new(&w, 0, 0);
+    world_new(&w);
     renew(&w, 1);
     make_orphans(&w, 1, 100);
-    world_advance(&w, SEC); /* the batch is sent */
+    advance(&w, SEC); /* the batch is sent */
     world_crash(&w);
     cr_assert_eq(rows(&w, "orph"), 100);
     cr_assert_eq(rows(&w, "opn"), 200);
     renew(&w, 1); /* not late: the lease begins anew */
-    world_advance(&w, EXPIRED);
+    advance(&w, EXPIRED);
     for (unsigned k = 0; k < 5; k++)
         expire_step(w.shard, &w.expire);
     cr_assert_eq(rows(&w, "orph"), 0);
-    world_advance(&w, SEC);
+    advance(&w, SEC);
     world_crash(&w);
     cr_assert_eq(rows(&w, "orph"), 0);
     cr_assert_eq(rows(&w, "opn"), 0);
@@ -203,16 +281,16 @@ Test(opens, nobody_comes_back)
 {
     struct world w;
 
-    world_new(&w, 0, 0);
+    world_new(&w);
     renew(&w, 1);
     make_orphans(&w, 1, 20);
-    world_advance(&w, SEC);
+    advance(&w, SEC);
     world_crash(&w);
-    world_advance(&w, 10 * EXPIRED); /* the shard was away: nobody could renew himself */
+    advance(&w, 10 * EXPIRED); /* the shard was away: nobody could renew himself */
     renew(&w, 2);
     expire_step(w.shard, &w.expire);
     cr_assert_eq(rows(&w, "orph"), 20);
-    world_advance(&w, EXPIRED);
+    advance(&w, EXPIRED);
     expire_step(w.shard, &w.expire);
     cr_assert_eq(rows(&w, "orph"), 0);
     cr_assert_eq(rows(&w, "opn"), 0);

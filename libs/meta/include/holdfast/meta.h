@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The namespace of one shard: operations on a store. Pure: knows no network, no log, no
+ * The namespace of one shard: operations on a store transaction. Pure: knows no network, no log, no
  * threads, no clock; what it needs comes with the operation.
  *
  * The operations are the methods of the generated Hf__Meta_Service (meta.proto): the shard engine
@@ -109,7 +109,7 @@ enum hf_meta_slot { HF_SLOT_RUN, HF_SLOT_REPLAY };
  * SEQUENCE: older than the stored one; NOSESSION; INVAL: slot out of range. */
 int hf_meta_slot_check(struct hf_meta *m, uint64_t session, uint32_t slot, uint64_t sequence,
                        enum hf_meta_slot *ret, int *ret_status, struct hf_slice *ret_reply);
-/* Right after the change, in the same batch. reply: the packed body (<= 4 KiB). */
+/* In the same transaction as the change. reply: the packed body (<= 4 KiB). */
 int hf_meta_slot_store(struct hf_meta *m, uint64_t session, uint32_t slot, uint64_t sequence,
                        int status, struct hf_slice reply);
 

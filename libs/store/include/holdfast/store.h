@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A shard's key-value state: typed tables with ordered keys, changes gathered in memory, redo
+ * A shard's key-value state: typed tables with ordered keys, one open write transaction, redo
  * capture, checkpoints. Two providers behind one API: LMDB and an in-memory fake for tests.
  *
- * The owner (one thread) reads and writes. Every put and delete is kept in memory and recorded; the
- * record of a batch of operations (its redo) goes to the shard's log. A checkpoint writes what has
- * gathered in memory to the tables on disk, together with the log position that it contains;
- * another thread may do the writing while the owner goes on. After a crash the store stands at its
- * last checkpoint and redo from the log brings it forward.
+ * The owner (one thread) reads and writes inside the one open write transaction. Every put and
+ * delete is recorded; the record of a batch of operations (its redo) goes to the shard's log. A
+ * checkpoint commits the transaction together with the log position that it contains. After a crash
+ * the store stands at its last checkpoint and redo from the log brings it forward.
  *
  * Dependency tracking: a reply may leave only when everything it read is durable. The store
  * remembers, per key and per object (the first 8 bytes of the key), the batch that changed it last,
  * until that batch is durable; hf_store_seen tells the newest such batch that the reads since
  * hf_store_seen_reset touched.
  *
- * Threads: everything belongs to the owner's thread, but hf_store_flush, and snapshots
- * (hf_store_snap_*), which any thread may open and use (each snapshot in one thread). The owner may
- * change if the new one's calls come after the old one's (a lock, a thread's start or end between
- * them). After IO or any error not named at a function the store is broken: every later call says
- * STOPPED; the process is expected to stop. It never retries.
+ * Threads: everything belongs to the owner's thread, but snapshots (hf_store_snap_*), which any
+ * thread may open and use (each snapshot in one thread). The owner may change right after open or a
+ * checkpoint, before any other call (LMDB's write lock belongs to a thread); after it ended, any
+ * thread may close. After IO or any error not named at a function the store is broken: every later
+ * call says STOPPED; the process is expected to stop. It never retries.
  */
 #ifndef HOLDFAST_STORE_H
 #define HOLDFAST_STORE_H
@@ -61,9 +60,9 @@ int hf_store_discard(const char *dir);
 /* Discards what was not checkpointed (the log has it). After all snapshots. */
 void hf_store_close(struct hf_store *s);
 
-/* ---- reading and changing ---- */
+/* ---- inside the write transaction ---- */
 
-/* NOENT. *ret_val stays valid until the next put, del, thaw, checkpoint or redo call. */
+/* NOENT. *ret_val stays valid until the next put, del, checkpoint or redo call. */
 int hf_store_get(struct hf_store *s, unsigned table, struct hf_slice key, struct hf_slice *ret_val);
 /* Captured in the redo. key 1..511 bytes (INVAL, TOOBIG), val up to HF_STORE_VAL_MAX (TOOBIG);
  * NOMEM: nothing was changed. key and val may point into the store. */
@@ -115,25 +114,13 @@ void hf_store_seen_reset(struct hf_store *s);
  */
 uint64_t hf_store_seen(const struct hf_store *s);
 
-/* A checkpoint, with the log position `applied`. The caller has made sure that everything in it is
- * durable in the log. The three steps below at once. BUSY: one is under way. */
+/* Commits the open transaction with the log position `applied` and opens the next one. The caller
+ * has made sure that everything in it is durable in the log. Changes since the last checkpoint: */
 int hf_store_checkpoint(struct hf_store *s, uint64_t applied);
-/* The steps of one: what was changed until now will be in it. BUSY: another one is under way. */
-int hf_store_freeze(struct hf_store *s, uint64_t applied);
-/* Any one thread, beside the owner's calls: writes what is frozen; it is on stable storage then.
- * The caller has made sure that it is durable in the log. The result is for thaw. IO, NOSPC, ... */
-int hf_store_flush(struct hf_store *s);
-/* After flush, with its result: the checkpoint has been made, or the store is broken by it. */
-int hf_store_thaw(struct hf_store *s, int flushed);
-bool hf_store_frozen(const struct hf_store *s); /* between freeze and thaw */
 /* An operation failed in a way that leaves open what the store holds (anything but NOENT and the
  * caller's own mistakes): everything says STOPPED from now on, and the process has to end. */
 bool hf_store_broken(const struct hf_store *s);
-/* Puts and deletes since the last freeze. */
-size_t hf_store_dirty(const struct hf_store *s);
-/* A checkpoint should be made: so many keys have changed, or the changes take 64 MiB of memory, or
- * may add a sixteenth of the store's size limit. */
-bool hf_store_due(const struct hf_store *s, size_t keys_max);
+size_t hf_store_dirty(const struct hf_store *s); /* puts and deletes */
 uint64_t hf_store_applied(const struct hf_store *s);
 
 /* ---- space ---- */
