@@ -34,7 +34,7 @@ struct hf_fusesvc {
     struct hf_fs *fs;
     struct fuse_session *session;
     bool mounted;
-    bool selinux; /* this kernel uses labels */
+    bool selinux;                       /* this kernel uses labels */
     double attr_s, entry_s, negative_s; /* the kernel's caches */
     uint64_t attr_ns;
     struct hf_handle root; /* of the mount: the file system's or opts.subdir */
